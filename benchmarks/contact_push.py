@@ -26,9 +26,9 @@ import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 from morphit_bench.picks.statistics import wilson_interval  # noqa: E402
-from morphit_ros.contact_planning.following import DEFAULT_CONFIG  # noqa: E402
-from morphit_ros.contact_planning.push import ContactPush  # noqa: E402
-from morphit_ros.contact_planning.push_config import OBJECTS, ContactPushConfig  # noqa: E402
+from morphit_ros.contact_push.following import DEFAULT_CONFIG  # noqa: E402
+from morphit_ros.contact_push.push import ContactPush  # noqa: E402
+from morphit_ros.contact_push.push_config import OBJECTS, ContactPushConfig  # noqa: E402
 from morphit_ros.errors import InvalidInputError  # noqa: E402
 from morphit_ros.execution.command_check import CommandCheck, CommandLimits  # noqa: E402
 from morphit_ros.replay.contact_push import replay_push  # noqa: E402

@@ -71,6 +71,10 @@ CAPABILITIES = {
         "plans through contact: inverse-dynamics trajectory optimisation of arms, spheres and free objects",
         "geometry robot spheres superovoid",
     ),
+    "contact_push": line(
+        "pushes of an object with an arm's hand, planned through contact, and followed",
+        "geometry robot spheres contact_planning",
+    ),
     "cloth": line("a cloth that falls over superovoids: motion, contact, terrain from it", "geometry superovoid"),
     "simulation": line("MuJoCo workcell: robot, gripper, objects, depth cameras", "geometry robot grasping"),
 }
@@ -85,7 +89,7 @@ SUBPACKAGES = {
     ),
     "replay": line(
         "planned pushes tried in MuJoCo, by a driven pusher or the simulated arm",
-        "geometry robot contact_planning grasping motion neural simulation spheres",
+        "geometry robot contact_planning contact_push grasping motion neural simulation spheres",
     ),
     "proposal": line(
         "robot and gripper files proposed from a description: arm, hand, home", "geometry robot grasping spheres"
@@ -102,19 +106,19 @@ SUBPACKAGES = {
     "bringup": line("which nodes make up a job; supervisor of child processes", "geometry robot simulation"),
     "commands": line(
         "the command line `morphit`, a file a command",
-        "geometry robot bringup calibration cloth contact_planning cover display grasping neural proposal replay "
-        "simulation sketch spheres superovoid",
+        "geometry robot bringup calibration cloth contact_planning contact_push cover display grasping neural proposal "
+        "replay simulation sketch spheres superovoid",
     ),
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(
         "`core` (names and QoS, parameters, conversions, frames, runner) and one subpackage a capability",
-        "geometry robot bringup calibration contact_planning cover display execution grasping memory motion neural "
+        "geometry robot bringup calibration contact_push cover display execution grasping memory motion neural "
         "perception spheres superovoid",
     ),
     "nodes": line(
         "one executable a file, thin",
-        "geometry robot contact_planning cover display execution grasping motion neural perception ros simulation "
-        "spheres",
+        "geometry robot contact_planning contact_push cover display execution grasping motion neural perception ros "
+        "simulation spheres",
     ),
 }
 # Exceptions narrower than a subpackage.

@@ -40,6 +40,7 @@ WHEN_SIMULATED: dict[str, dict[str, Any]] = {
         "weigh.source": "efforts",
     },
     "motion_gate": {"silence_timeout": 15.0, "state_timeout": 0.2, "heartbeat_timeout": 2.0, "clock_timeout": 0.2},
+    "contact_planning": {"gate_timeout": 2.0},
     "pick_client": {"node_timeout": 10.0},
     "task_execution": {"node_timeout": 10.0},
     "web_viewer": {"node_timeout": 10.0},
@@ -128,8 +129,14 @@ ARGUMENTS = (
     ),
     Argument("place_region", "", "middle of a rectangle to stand in as it stood, 'x y z yaw' in the world [m, rad]"),
     Argument("place_size", "0.0 0.0", "of that rectangle, 'width depth' [m]; zeros: exactly in its middle"),
+    Argument(
+        "push_to",
+        "",
+        "where what is too wide for the hand is pushed, 'x y' in the world [m]. With clear by closed fingers, and left "
+        "there; else planned through contact, also what is out of reach, and picked there if that can be, with the "
+        "base at the world's origin; empty: nothing is pushed",
+    ),
     Argument("clear", False, "with place:=region: pick and place one object after the other until the table is clear"),
-    Argument("push_to", "", "with clear: where what is too wide for the hand is pushed, 'x y' [m]; empty: it is left"),
     Argument("output", "", "with pick: folder for pictures; empty: none"),
     Argument("report", "", "with pick: JSON file for stages and times; empty: none"),
     Argument("truth", "", "with sim: JSON file of what truly happened, written at the end; empty: none"),
@@ -253,6 +260,9 @@ def describe_grasp(
     }
     if values["wrench"]:
         execution["weigh.source"] = "wrench"
+    pushing = _pushing(values, robot, base)
+    if pushing and "execution" in here:
+        execution["push_to"] = pushing
     nodes = [
         # A real robot's driver publishes its description, calibrated: spheres are for that one.
         NodeDescription("robot_spheres", chosen(values, *(("robot",) if simulated else ()), "seed")),
@@ -286,6 +296,12 @@ def describe_grasp(
     if values["clear"] or values.get("tasks"):
         nodes.append(NodeDescription("task_execution", chosen(values, "robot"), remappings=scaling))
     nodes += others
+    if pushing:
+        moving = {**chosen(values, "robot"), **base, "description": "file" if simulated else "topic"}
+        if all(node.executable != "motion_planning" for node in nodes):
+            nodes.append(NodeDescription("motion_planning", moving, when_ended=WhenEnded.RESTART))
+        command = {"command_interface": execution["command_interface"]}
+        nodes.append(NodeDescription("contact_planning", {**chosen(values, "robot"), **command}))
     if values["viewer"]:
         # Two depth cameras fill a network: another machine's viewer has the segmented scene.
         shown = {
@@ -337,7 +353,7 @@ def _check_cup(values: Mapping[str, Any], robot: RobotConfiguration) -> None:
     Raises:
         InvalidInputError: names the argument.
     """
-    for name, only in (("clear", False), ("backend", "embedded"), ("clearance", "points")):
+    for name, only in (("clear", False), ("push_to", ""), ("backend", "embedded"), ("clearance", "points")):
         if values[name] != only:
             raise InvalidInputError(name, values[name], f"{only} with {robot.name}, whose gripper is a suction cup")
 
@@ -375,10 +391,21 @@ def _placing(values: Mapping[str, Any]) -> dict[str, Any]:
     # A file of parameters knows no empty list.
     where = {"region": region} if region else {}
     aside = _numbers(values, "push_to", (0, 2))
-    if aside and not values["clear"]:
-        raise InvalidInputError("push_to", repr(values["push_to"]), "nothing without clear:=true")
-    where |= {"push_to": aside} if aside else {}
+    where |= {"push_to": aside} if aside and values["clear"] else {}
     return {"place": place, **where, "region_size": size, "clear": values["clear"]}
+
+
+def _pushing(values: Mapping[str, Any], robot: RobotConfiguration, base: Mapping[str, Any]) -> list[float]:
+    """Where objects without a grasp are pushed through contact; nothing: nowhere.
+
+    Raises:
+        InvalidInputError: a place that is none, or a base that is not the world's origin.
+    """
+    place = [] if values["clear"] else _numbers(values, "push_to", (0, 2))
+    elsewhere = [*(robot.base_position if values["sim"] else base.get("base_xyz", ())), *base.get("base_rpy", ())]
+    if place and (any(elsewhere) or robot.base_yaw or values["base_source"] != "parameters"):
+        raise InvalidInputError("push_to", values["push_to"], "nothing where the base is not the world's origin")
+    return place
 
 
 def _numbers(values: Mapping[str, Any], name: str, counts: Sequence[int]) -> list[float]:
@@ -504,7 +531,7 @@ def _parameters_from_files(node: str, values: Mapping[str, Any], from_arguments:
 
 def _check_sections(values: Mapping[str, Any], nodes: set[str]) -> None:
     # Sections may also be of nodes that these arguments leave out.
-    names = sorted({"workcell_sim", "web_viewer", "pick_client", *nodes})
+    names = sorted({"workcell_sim", "web_viewer", "pick_client", "motion_planning", "contact_planning", *nodes})
     for path in _parameter_files(values):
         strangers = unmatched_sections(path, names)
         if strangers:

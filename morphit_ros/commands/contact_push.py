@@ -18,7 +18,7 @@ from morphit_ros.compilation import telling_of_compilation
 
 
 def add_options(parser: CommandParser) -> None:
-    from morphit_ros.contact_planning.push_config import ContactPushConfig
+    from morphit_ros.contact_push.push_config import ContactPushConfig
 
     parser.add_argument("--robot", metavar="ROBOT", default="panda", help="an arm of config/robots (default: panda)")
     add_config(
@@ -40,12 +40,12 @@ def add_options(parser: CommandParser) -> None:
 
 @telling_of_compilation(say)
 def run(options: argparse.Namespace) -> int:
-    from morphit_ros.contact_planning.push_config import ContactPushConfig
+    from morphit_ros.contact_push.push_config import ContactPushConfig
 
     config = read_config(options, ContactPushConfig)
     import math
 
-    from morphit_ros.contact_planning.push import ContactPush
+    from morphit_ros.contact_push.push import ContactPush
     from morphit_ros.replay.contact_push import replay_push
 
     say("spheres of the hand")

@@ -1,4 +1,4 @@
-from .arm import ContactObject as ContactObject, arm_system as arm_system, resting_height as resting_height
+from .arm import ContactObject as ContactObject, arm_system as arm_system
 from .planner import (
     ContactGoal as ContactGoal,
     ContactLaw as ContactLaw,

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from morphit_ros.contact_planning.planner import ContactLaw
 from morphit_ros.contact_planning.system import NO_INERTIA, ContactSystem, Inertia, SystemBuilder
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rotation_vector
 from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.robot.link_masses import GRAVITY, link_inertias
+from morphit_ros.robot.link_masses import link_inertias
 
-# Sphere count of a box along each edge.
-_BOX_SPHERES = 3
-# The workcell's bottle (64 mm wide, 215 mm high), homogeneous: height of its centre of mass [m], moments of inertia of
-# 1 kg about it; rings of spheres, the one that it stands on first, as (height, radius, sphere radius, count); spheres
-# on its axis as (height, radius).
-_BOTTLE_CENTER, _BOTTLE_INERTIA = 0.0896, (0.003056, 0.003056, 0.000472)
-_BOTTLE_RINGS = (0.004, 0.028, 0.004, 16), (0.016, 0.024, 0.008, 12)
-_BOTTLE_AXIS = (*((0.032 + 0.012 * k, 0.032) for k in range(7)), (0.13, 0.03), (0.15, 0.022), (0.175, 0.014))
 # Limits are soft while planning: a plan stays so far inside, or a controller may refuse it [rad or m].
 _INSET = 0.02
 
@@ -34,40 +25,19 @@ class ContactObject:
     Attributes:
         inertia: in the object's frame.
         centers, radii: (N, 3) and (N,) [m].
+        touched, standing: rows of those that the arm and the table may touch; all by default.
     """
 
     inertia: Inertia
     centers: Array
     radii: Array
+    touched: list[int] | EllipsisType = ...
+    standing: list[int] | EllipsisType = ...
 
     @staticmethod
     def ball(radius: float, mass: float) -> ContactObject:
         """A homogeneous ball [m], [kg]."""
         return ContactObject(Inertia.ball(mass, radius), np.zeros((1, 3)), np.array([radius]))
-
-    @staticmethod
-    def box(size: ArrayLike, mass: float) -> ContactObject:
-        """A homogeneous box (3,) [m], [kg] as a lattice of spheres that touch its faces from inside."""
-        lengths = np.asarray(size, dtype=np.float64)
-        radius = 0.5 * float(lengths.min()) / _BOX_SPHERES
-        counts = np.maximum(_BOX_SPHERES, np.ceil(lengths / (2.0 * radius) - 1e-9)).astype(int)
-        axes = [np.linspace(radius - 0.5 * x, 0.5 * x - radius, n) for x, n in zip(lengths, counts, strict=True)]
-        lattice = np.array(np.meshgrid(*axes, indexing="ij")).reshape(3, -1).T
-        outer = (np.abs(lattice) > 0.5 * lengths - radius - 1e-9).any(axis=1)
-        centers = lattice[outer]
-        return ContactObject(Inertia.box(mass, lengths), centers, np.full(len(centers), radius))
-
-    @staticmethod
-    def bottle(mass: float) -> ContactObject:
-        """The workcell's bottle [kg], its origin at the centre of mass."""
-        parts = [np.array([(0.0, 0.0, *part) for part in _BOTTLE_AXIS])]
-        for height, ring, radius, count in _BOTTLE_RINGS:
-            turns = np.arange(count) * 2.0 * np.pi / count
-            rest = np.tile([height, radius], (count, 1))
-            parts.append(np.column_stack([ring * np.cos(turns), ring * np.sin(turns), rest]))
-        spheres = np.vstack(parts)
-        centers = spheres[:, :3] - [0.0, 0.0, _BOTTLE_CENTER]
-        return ContactObject(Inertia(mass, np.zeros(3), mass * np.diag(_BOTTLE_INERTIA)), centers, spheres[:, 3].copy())
 
     @property
     def height(self) -> float:
@@ -81,15 +51,9 @@ class ContactObject:
 
 
 def arm_system(
-    kinematics: KinematicModel,
-    joints: Sequence[str],
-    fixed: Mapping[str, float],
-    spheres: Mapping[str, tuple[Array, Array]],
-    thing: ContactObject,
-    T_world_root: Array | None = None,
-    damping: float = 0.0,
-    thinner: float = 0.0,
-) -> ContactSystem:
+    kinematics: KinematicModel, joints: Sequence[str], fixed: Mapping[str, float],
+    spheres: Mapping[str, tuple[Array, Array]], thing: ContactObject, thinner: float = 0.0,
+) -> ContactSystem:  # fmt: skip
     """The system of an arm, the body "object" and a table below z = 0 of the world.
 
     Coordinates are the joints as given, then the object's position [m] and quaternion (x, y, z, w).
@@ -100,8 +64,6 @@ def arm_system(
         fixed: positions of the others [rad or m].
         spheres: link → centres (N, 3) and radii (N,) [m] in the link's frame, of links that may touch object and table.
         thing: what is moved.
-        T_world_root: (4, 4) of the robot's root link, identity if None.
-        damping: of the planned joints [N m s/rad].
         thinner: how much the arm finds the object thinner than the table does [m].
 
     Raises:
@@ -114,9 +76,8 @@ def arm_system(
     names = [joint.name for joint in kinematics.description.joints.values() if joint.kind != "fixed"]
     values = kinematics.configuration({name: fixed.get(name, 0.0) for name in kinematics.joint_names})
     motions = kinematics.motions
-    root = np.eye(4) if T_world_root is None else T_world_root
     # Rows of the kinematics → (body of the system, pose in it).
-    bodies: dict[int, tuple[str, Array]] = {-1: ("world", root)}
+    bodies: dict[int, tuple[str, Array]] = {-1: ("world", np.eye(4))}
     moving: dict[int, str] = {}
     for row in range(len(motions.parents)):
         name = kinematics.joint_names[motions.variables[row]]
@@ -152,7 +113,7 @@ def arm_system(
     for name, body, before, row in places:
         builder.add_body(
             name, body, "prismatic" if motions.sliding[row] else "revolute", before, carried.get(name, NO_INERTIA),
-            axis=motions.axes[row], limits=limits[name], damping=damping,
+            axis=motions.axes[row], limits=limits[name],
         )  # fmt: skip
     builder.add_free_body("object", thing.inertia)
     touching: list[int] = []
@@ -164,18 +125,8 @@ def arm_system(
         raise InvalidInputError(
             "spheres", "none", "spheres of at least one link", "A body without shape touches nothing."
         )
-    parts = builder.add_spheres("object", thing.centers, thing.radii)
-    touched = builder.add_spheres("object", thing.centers, thing.radii - thinner)
+    parts = builder.add_spheres("object", thing.centers[thing.standing], thing.radii[thing.standing])
+    touched = builder.add_spheres("object", thing.centers[thing.touched], thing.radii[thing.touched] - thinner)
     table = builder.add_half_space()
     pairs = [(row, part) for row in touching for part in touched]
     return builder.build([*pairs, *((part, table) for part in parts), *((row, table) for row in touching)])
-
-
-def resting_height(thing: ContactObject, law: ContactLaw) -> float:
-    """Height of the object's origin [m] at which the table's soft contact carries its weight."""
-    return thing.height + gap_of_force(thing.inertia.mass * GRAVITY, law)
-
-
-def gap_of_force(force: float, law: ContactLaw) -> float:
-    """Gap [m] at which shapes at rest press each other with a force [N]."""
-    return -law.smoothing * float(np.log(np.expm1(force / (law.stiffness * law.smoothing))))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,11 +73,9 @@ class ContactPlanConfig(Config):
     step: float = parameter(0.05, "Time of a step [s]", minimum=1e-4, maximum=1.0)
     steps: int = parameter(40, "Number of steps", minimum=3, maximum=2000)
     starts: int = parameter(
-        6,
-        "Most pairs of shapes that are drawn together, one after the other, to find a contact",
-        minimum=1,
+        6, "Most pairs of shapes that are drawn together, one after the other, to find a contact", minimum=1,
         maximum=1000,
-    )
+    )  # fmt: skip
     attraction: float = parameter(300.0, "Weight of the gap of such a pair, squared [1/m²]", minimum=1e-6, maximum=1e9)
     overlap: float = parameter(0.001, "Most that shapes may overlap in a plan [m]", minimum=0.0, maximum=1.0)
     overlap_weight: float = parameter(1e6, "Weight of overlap squared [1/m²]", minimum=0.0, maximum=1e12)
@@ -206,7 +205,8 @@ class ContactPlanner:
                 found.append(solve_trajectory(self.system, task, candidate, short, deadline=deadline))
                 if self._judged(found[-1], start)[0] is PlanStatus.SUCCEEDED or time.monotonic() > deadline:
                     break
-        found.sort(key=_rank)
+        # What joints without motor would need counts.
+        found.sort(key=attrgetter("penalised"))
         best = found[0]
         for k, solution in enumerate(found[:_CONTINUED]):
             if self._judged(best, start)[0] is PlanStatus.SUCCEEDED or time.monotonic() > deadline:
@@ -215,7 +215,7 @@ class ContactPlanner:
                 found[k] = solve_trajectory(
                     self.system, task, solution.positions, solver, solution.multipliers, deadline
                 )
-            best = min(found[:_CONTINUED], key=_rank)
+            best = min(found[:_CONTINUED], key=attrgetter("penalised"))
         if best.status is SolverStatus.ITERATIONS and time.monotonic() > deadline:
             best = replace(best, status=SolverStatus.TIMED_OUT)
         self.latest = best
@@ -372,11 +372,6 @@ def _spread(items: list[int]) -> list[int]:
                 order.append(items[row])
         parts *= 2
     return order
-
-
-def _rank(solution: Solution) -> float:
-    """How much worse a solution is than others: what its joints without motor need counts."""
-    return solution.penalised
 
 
 def _checked_positions(system: ContactSystem, name: str, values: ArrayLike) -> Array:

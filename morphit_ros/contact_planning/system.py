@@ -16,7 +16,6 @@ from morphit_ros.contact_planning.contact import (
     WORK,
     Contacts,
     fill_gaps,
-    gap_of_pair,
     place_shapes,
 )
 from morphit_ros.contact_planning.tree import (
@@ -144,24 +143,6 @@ class ContactSystem:
         place_shapes(self.contacts, self.poses(positions), placed)
         fill_gaps(self.contacts, placed, np.empty((WORK, 3)), gaps)
         return gaps
-
-    def contact_forces(self, positions: Array, forces: Array, least: float = 0.1) -> tuple[Array, Array]:
-        """Where pairs push each other (K, 3) [m], and the normal forces there on the second body (K, 3) [N].
-
-        Args:
-            positions: (Q,).
-            forces: (P,) of all pairs, as of a `Solution` [N].
-            least: smaller ones are left out [N].
-        """
-        placed, work = np.zeros((len(self.contacts.kinds), 4, 4)), np.empty((WORK, 3))
-        place_shapes(self.contacts, self.poses(positions), placed)
-        points, pushes = [], []
-        for pair in np.flatnonzero(forces >= least):
-            gap = gap_of_pair(self.contacts, pair, placed, -np.inf, work[0], work[4:7], work[24:32])
-            second = self.contacts.pairs[pair, 1]
-            points.append(placed[second, :3, 3] - work[0] * (self.contacts.parameters[second, 0] + 0.5 * gap))
-            pushes.append(forces[pair] * work[0])
-        return np.reshape(points, (-1, 3)), np.reshape(pushes, (-1, 3))
 
     def columns(self, body: str) -> tuple[slice, slice]:
         """Positions and velocities of a body's own joint, for a free body both of its joints.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rclpy.node import Node
 
 from morphit_ros.compilation import telling_of_compilation
-from morphit_ros.contact_planning.following import FollowConfig
-from morphit_ros.contact_planning.push_config import ContactPushConfig
 from morphit_ros.contact_planning.spinner import warm_up
+from morphit_ros.contact_push.following import FollowConfig
+from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.ros.contact.server import ContactServer, ContactServerConfig
 from morphit_ros.ros.core.diagnostics import Diagnostics
 from morphit_ros.ros.core.parameters import declare_configs

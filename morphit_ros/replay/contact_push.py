@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from morphit_ros.contact_planning.following import DEFAULT_CONFIG, FollowConfig
 from morphit_ros.contact_planning.planner import ContactPlan
-from morphit_ros.contact_planning.push import ContactPush
-from morphit_ros.contact_planning.push_config import ContactPushConfig
+from morphit_ros.contact_push.following import DEFAULT_CONFIG, FollowConfig
+from morphit_ros.contact_push.push import ContactPush
+from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy, rotation_angle
 from morphit_ros.replay.panda_push import box_for_push

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from morphit_ros.bringup import find_job
-from morphit_ros.contact_planning.following import FollowConfig
-from morphit_ros.contact_planning.push import pushed_object
-from morphit_ros.contact_planning.push_config import ContactPushConfig
+from morphit_ros.contact_push.following import FollowConfig
+from morphit_ros.contact_push.objects import pushed_object
+from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.simulation.objects import load_object
 

@@ -97,6 +97,31 @@ def test_what_becomes_of_a_picked_object_reaches_its_client_or_is_refused() -> N
             nodes(*words)
 
 
+def test_what_has_no_grasp_is_pushed_by_nodes_that_are_there_only_then() -> None:
+    found = nodes("push_to:=0.5 -0.2")
+    assert set(found) - NODES == {"contact_planning", "motion_planning"}
+    assert found["grasp_execution"].parameters["push_to"] == [0.5, -0.2]
+    assert "push_to" not in nodes()["grasp_execution"].parameters
+    assert found["contact_planning"].parameters["use_sim_time"] is True
+    assert found["motion_gate"].parameters.get("commander", "grasp_execution") == "grasp_execution"
+    # Whatever is in the graph already is there once.
+    system = [node.node_name for node in find_job("system").nodes({"push_to": "0.5 -0.2"})]
+    assert len(system) == len(set(system)) and "contact_planning" in system
+    real = nodes("push_to:=0.5 -0.2", *REAL)
+    assert real["contact_planning"].parameters["command_interface"] == "actions"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("push_to:=0.5",), ("push_to:=here there",), ("push_to:=0.5 0", "robot:=iiwa_umi"),
+     ("push_to:=0.5 0", "robot:=ur3e_cup"), ("push_to:=0.5 0", "sim:=false", "base_pose:=0 0 0.1 0 0 0 1"),
+     ("push_to:=0.5 0", "sim:=false", "base_source:=tf")],
+)  # fmt: skip
+def test_pushes_that_nobody_can_make_are_refused(words: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidInputError, match="push_to"):
+        nodes(*words)
+
+
 def test_arguments_reach_the_nodes_with_their_types() -> None:
     found = nodes("object:=box", "object_x:=0.45", "seed:=7", "viewer_port:=9000", "lift_height:=0.1")
     assert found["workcell_sim"].parameters["object"] == "box"

@@ -71,7 +71,6 @@ def test_each_part_has_a_switch() -> None:
     [
         ({"people": "true"}, "Give a course"),
         ({"person": "1 0"}, "person"),
-        ({"push_to": "0.5 0.5"}, "clear:=true"),
         ({"person": "1 0 0", "sim": "false", "base_pose": "0 0 0 0 0 0 1"}, "sim:=false"),
     ],
 )

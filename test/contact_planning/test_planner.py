@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from morphit_ros.contact_planning.arm import ContactObject, arm_system, resting_height
+from morphit_ros.contact_planning.arm import ContactObject, arm_system
 from morphit_ros.contact_planning.planner import (
-    ContactLaw,
     ContactPlan,
     ContactPlanConfig,
     ContactPlanner,
@@ -181,13 +180,3 @@ def test_an_arm_weighs_what_pinocchio_says():
     np.testing.assert_allclose(efforts[:7], expected[rows], atol=1e-9)
     # The ball's weight, which nothing carries.
     np.testing.assert_allclose(efforts[7:10], [0.0, 0.0, 0.5 * 9.81], atol=1e-9)
-
-
-def test_a_box_rests_where_its_weight_is_carried():
-    law = ContactLaw(stiffness=2000.0, smoothing=0.003)
-    thing = ContactObject.box((0.1, 0.08, 0.06), 0.5)
-    gap = resting_height(thing, law) - 0.03
-    force = law.smoothing * law.stiffness * np.log1p(np.exp(-gap / law.smoothing))
-    np.testing.assert_allclose(force, 0.5 * 9.81, rtol=1e-12)
-    # The spheres touch all faces from inside.
-    np.testing.assert_allclose((thing.centers + thing.radii[:, None]).max(axis=0), [0.05, 0.04, 0.03])

@@ -1,4 +1,4 @@
-"""The contact job as processes: a box that arrives at its goal in the simulated workcell."""
+"""The contact job as processes, and a pick that has a box pushed: it arrives at its goal in the simulated workcell."""
 
 import math
 
@@ -8,19 +8,23 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 
 from geometry_msgs.msg import Vector3
 
-from morphit_interfaces.action import Push
+from morphit_interfaces.action import Pick, Push
 from morphit_ros.bringup import find_job
+from morphit_ros.resources import resource
 from morphit_ros.ros.core import interfaces
 
 pytestmark = pytest.mark.ros
 
 
+def start(graph, job, **arguments):
+    for node in find_job(job).nodes({"viewer": "false", **arguments}):
+        graph.start(node.executable, **{name.replace(".", "__"): value for name, value in node.parameters.items()})
+
+
 @pytest.mark.slow
 @pytest.mark.alone
 def test_a_box_arrives_at_its_goal_in_the_simulated_workcell(graph):
-    nodes = find_job("contact_push").nodes({"viewer": "false", "period": "0.2"})
-    for node in nodes:
-        graph.start(node.executable, **{name.replace(".", "__"): value for name, value in node.parameters.items()})
+    start(graph, "contact_push", period="0.2")
     poses, drawn = graph.latest(interfaces.OBJECT_POSE), graph.latest(interfaces.CONTACT_MARKERS)
     graph.wait_until(lambda: poses, 240.0, "the simulation")
     goal = Push.Goal(direction=Vector3(x=1.0), distance=0.08)
@@ -33,3 +37,19 @@ def test_a_box_arrives_at_its_goal_in_the_simulated_workcell(graph):
     # More than the first plan has been drawn, with forces between hand, box and table.
     assert len(drawn) > 2
     assert any(marker.ns == "forces" and len(marker.points) > 2 for markers in drawn for marker in markers.markers)
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_pick_has_a_box_pushed_that_is_too_wide_by_what_cameras_see_of_it(graph):
+    box = {"object": str(resource("config/objects/wide_box.obj")), "object_mass": "0.5", "object_yaw": "0.3"}
+    start(graph, "grasp", **box, friction="0.4", push_to="0.5 0.2", static_frames="false")
+    poses = graph.latest(interfaces.OBJECT_POSE)
+    graph.wait_until(lambda: poses, 240.0, "the simulation")
+    _, _, result = graph.send_goal(interfaces.PICK, Pick.Goal(), timeout=500.0)
+    # It is as wide there as it was before.
+    assert (result.success, result.failed_stage) == (False, "plan_grasp"), result.message
+    assert "It was pushed to (0.5, 0.2) before." in result.message
+    last = poses[-1].pose
+    assert math.hypot(last.position.x - 0.5, last.position.y - 0.2) <= 0.03
+    assert abs(last.position.z) <= 0.002

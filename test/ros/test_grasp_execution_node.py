@@ -480,13 +480,13 @@ class FakeEyes:
 
     def __init__(self, graph, grasps, plans=True):
         self.looks = self.plans = 0
-        self._grasps = grasps
+        self._grasps, self.on_plan = grasps, lambda plan: None
         graph.node.create_service(interfaces.SEGMENT.type, interfaces.SEGMENT.name, self._on_segment)
         if plans:
             self._server = ActionServer(graph.node, PlanGrasp, interfaces.PLAN_GRASP.name, self._on_plan)
 
-    def _on_segment(self, _request, response):
-        self.looks += 1
+    def _on_segment(self, request, response):
+        self.looks, self.request = self.looks + 1, request
         response.success = True
         response.objects = message_from_objects([object_cloud(BLOCK)], 0, header("world"))
         response.table = goal_for().table
@@ -495,7 +495,9 @@ class FakeEyes:
     def _on_plan(self, goal):
         self.plans += 1
         goal.succeed()
-        return PlanGrasp.Result(success=True, grasps=goal_for(*self._grasps).grasps)
+        plan = PlanGrasp.Result(success=True, grasps=goal_for(*self._grasps).grasps)
+        self.on_plan(plan)
+        return plan
 
 
 @pytest.mark.slow
@@ -523,6 +525,67 @@ def test_a_pick_looks_and_plans_again_after_a_failed_attempt(graph, spherized_pa
     else:
         assert result.failed_stage == PickStage.PROBE.value
         assert result.outcome == "misgrasp"
+
+
+class FakePushing:
+    """contact_planning and a planner that finds no grasp before the block is where it is to be pushed."""
+
+    def __init__(self, graph, eyes, stage, success=True):
+        self.asked, self.ended = [], []
+        self._eyes, self._stage, self._success = eyes, stage, success
+        eyes.on_plan = self._on_plan
+        self._server = interfaces.CONTACT_PUSH.take(graph.node, self._on_push)
+
+    def _on_plan(self, plan):
+        if not (self.ended and self._success):
+            plan.success, plan.grasps.grasps, plan.grasps.message = False, [], "no grasp"
+            plan.grasps.rejected_stages, plan.grasps.rejected_counts = ["thin", self._stage], [0, 7]
+
+    def _on_push(self, goal):
+        self.asked.append(goal.request)
+        goal.execute(self._end)
+
+    def _end(self, goal):
+        self.ended.append(goal)
+        goal.succeed()
+        return Push.Result(success=True)
+
+
+@pytest.mark.parametrize(
+    ("stage", "push_to", "success"),
+    [("too wide", (0.5, 0.2), True), ("unreachable", (0.4, 0.0), True), ("too wide", (0.5, 0.2), False)],
+)
+def test_what_has_no_grasp_is_pushed_once_to_where_it_may_have_one(graph, spherized_panda, stage, push_to, success):
+    eyes = FakeEyes(graph, [top_grasp()])
+    pushing = FakePushing(graph, eyes, stage, success)
+    cell = Cell(graph, spherized_panda, autostart=True, push_to=list(push_to))
+    cell.wait_for_report("may move")
+    cell.robot.object_width = BLOCK[1]
+    _, _, result = graph.send_goal(interfaces.PICK, Pick.Goal(lift_height=0.1))
+    assert result.success is success, result.message
+    assert list(result.stages)[:3] == ["segment", "plan_grasp", "contact_push"]
+    (asked,) = pushing.asked
+    way = np.array(push_to) - [0.5, 0.0]
+    np.testing.assert_allclose([asked.direction.x, asked.direction.y], way, atol=0.003)
+    assert asked.distance == pytest.approx(np.linalg.norm(way), abs=0.003)
+    assert asked.object.cloud.data and asked.table.found
+    assert (eyes.looks, eyes.plans) == (2, 2)
+    # Looked for where it was pushed to.
+    assert (eyes.request.rule, eyes.request.point.point.x) == (eyes.request.RULE_NEAREST, push_to[0])
+    if not success:
+        assert result.failed_stage == "plan_grasp"
+        assert "pushed to" in result.message
+
+
+@pytest.mark.parametrize(("stage", "push_to"), [("too wide", ()), ("too wide", (0.5, 0.01)), ("table", (0.5, 0.2))])
+def test_nothing_is_pushed_that_was_not_asked_for_is_there_or_would_not_gain(graph, spherized_panda, stage, push_to):
+    eyes = FakeEyes(graph, [top_grasp()])
+    pushing = FakePushing(graph, eyes, stage)
+    cell = Cell(graph, spherized_panda, autostart=True, **({"push_to": list(push_to)} if push_to else {}))
+    cell.wait_for_report("may move")
+    _, _, result = graph.send_goal(interfaces.PICK, Pick.Goal(lift_height=0.1))
+    assert (result.success, result.failed_stage, result.message) == (False, "plan_grasp", "no grasp")
+    assert pushing.asked == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

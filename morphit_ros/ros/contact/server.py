@@ -2,80 +2,63 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
 
 import numpy as np
-from action_msgs.msg import GoalStatus
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import Point, PointStamped, PoseStamped
 from rclpy.action import GoalResponse
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
-from rclpy.task import Future
 
-from morphit_interfaces.action import PlanMotion, Push
-from morphit_interfaces.msg import DistanceShape, WorldObject
-from morphit_ros.configuration import Config, parameter
-from morphit_ros.contact_planning.following import FollowConfig, PlanFollower
-from morphit_ros.contact_planning.push import ContactPush
-from morphit_ros.contact_planning.push_config import ContactPushConfig
+from morphit_interfaces.action import Push
+from morphit_interfaces.srv import Segment
+from morphit_ros.configuration import parameter
+from morphit_ros.contact_planning.planner import ContactPlan
+from morphit_ros.contact_push.following import FollowConfig, PlanFollower
+from morphit_ros.contact_push.push import ContactPush
+from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.display.drawings.contact import contact_items
 from morphit_ros.errors import InvalidInputError, MorphitError
-from morphit_ros.geometry.transforms import Array, make_transform
+from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.ros.contact.motion import PushError, PushMotion, PushMotionConfig
+from morphit_ros.ros.contact.seen import check_free, seen_box
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.clocks import Stopwatch, ros_time
-from morphit_ros.ros.core.conversions import (
-    header,
-    matrix_from_pose,
-    pose_from_matrix,
-    seconds_from_stamp,
-    trajectory_from_message,
-)
+from morphit_ros.ros.core.clocks import ros_time
+from morphit_ros.ros.core.conversions import header, matrix_from_pose, seconds_from_stamp
 from morphit_ros.ros.core.diagnostics import ERROR, OK, Diagnostics
 from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.core.guarded import guarded
 from morphit_ros.ros.core.markers import marker_array
-from morphit_ros.ros.distance.state import CurrentState
-from morphit_ros.ros.execution.robot_commands import CommandConfig, GatedCommands, make_robot_commands
+from morphit_ros.ros.execution.robot_commands import CommandConfig
 
-# Time between two looks at what is waited for [s of wall time], and how long an arm comes to rest after a motion [s].
-_LOOK, _REST = 0.01, 2.0
-# An arm this near to where it should be is there [rad].
-_THERE = 0.02
 # Turn of a box from the way, up to a quarter turn, that the plan's contact still fits [rad].
 _ASKEW = 0.15
 # Length that a newton is drawn with [m].
 _DRAWN = 0.02
-
-
-class PushError(MorphitError):
-    """What ended a push, at which stage."""
-
-    def __init__(self, stage: str, message: str) -> None:
-        super().__init__(message)
-        self.stage = stage
+# Where nobody says how far [m].
+_DISTANCE = 0.08
+# Ways of one push of a seen box: those that plans were tried over [m].
+_LEAST, _MOST = 0.01, 0.14
 
 
 @dataclass(frozen=True)
-class ContactServerConfig(Config):
-    """Which robot pushes, and how old what it knows may be."""
+class ContactServerConfig(PushMotionConfig):
+    """Which robot pushes, and how often it looks."""
 
-    robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file, its base at the world's origin")
-    world_frame: str = parameter("world", "Frame of the object's pose; the table's upper face is z = 0 of it")
-    state_timeout: float = parameter(
-        0.5, "Age from which on joint states and the object's pose are not believed [s]", minimum=0.01, maximum=60.0
-    )
-    approach_timeout: float = parameter(
-        240.0, "Most time for planning and going the way of the arm to the object [s]", minimum=1.0, maximum=600.0
+    pushes: int = parameter(
+        6, "Most pushes of a goal with an object that was seen, which is looked at after each", minimum=1, maximum=50
     )
 
 
 class ContactServer:
     """Plans and pushes, one goal after the other.
+
+    An object that comes with the goal, as perception has segmented it, is pushed as a box along its sides, each push as
+    planned, and looked at after each. Else it is the one of the parameters, whose pose is told all the time: its plan
+    is renewed while it is followed.
 
     Args:
         node: owner of everything on the graph.
@@ -93,17 +76,12 @@ class ContactServer:
         self._node, self._config, self._push, self._follow = node, config, push, follow
         self._diagnostics = diagnostics
         self._robot = RobotConfiguration.load(config.robot)
-        self._state = CurrentState(node, config.state_timeout)
+        self._motion = PushMotion(node, config, follow, commands)
         self._pose: tuple[float, Array] | None = None
         self._goal: ServerGoalHandle | None = None
-        self._ending = threading.Event()
         interfaces.OBJECT_POSE.subscribe(node, self._on_pose)
         self._markers = interfaces.CONTACT_MARKERS.publish(node)
-        # Never held up by a plan: its heart beats there.
-        beats = MutuallyExclusiveCallbackGroup()
-        hand = make_robot_commands(node, commands, self._robot, beats, ("gripper",))
-        self._commands = GatedCommands(node, hand, beats, commands.gate_timeout)
-        self._motions = interfaces.PLAN_MOTION.call(node, MutuallyExclusiveCallbackGroup())
+        self._segment = interfaces.SEGMENT.call(node, MutuallyExclusiveCallbackGroup())
         self._wake = node.create_guard_condition(self._work, callback_group=MutuallyExclusiveCallbackGroup())
         self._server = interfaces.CONTACT_PUSH.take(node, self._take, self._accept)
         diagnostics.report(OK, "no push asked for yet")
@@ -129,7 +107,7 @@ class ContactServer:
 
         def refused(words: str) -> Push.Result:
             # An error that nobody foresaw may come in the middle of a motion.
-            self._commands.stop()
+            self._motion.stop()
             return Push.Result(failed_stage="plan", message=words)
 
         result = guarded(self._node, interfaces.CONTACT_PUSH.name, self._answer, refused)(goal)
@@ -139,49 +117,113 @@ class ContactServer:
         settle(goal, result)
 
     def _answer(self, goal: ServerGoalHandle) -> Push.Result:
-        result, began = Push.Result(), monotonic()
-
-        def stage(name: str) -> None:
-            now = monotonic() - began
-            result.durations = [*result.durations, now - sum(result.durations)] if result.stages else []
-            result.stages = [*result.stages, name]
-            goal.publish_feedback(Push.Feedback(stage=name, elapsed=now))
-
+        result, stages = Push.Result(), _Stages(goal)
         try:
-            stage("plan")
-            push = ContactPush(self._asked(goal.request), self._config.robot)
-            plan = push.plan()
-            if not plan.success:
-                raise PushError("plan", f"{plan.status.value}: {plan.message}")
-            follower = push.follower(plan, self._follow)
-            self._draw(push, follower, 0)
-            stage("approach")
-            self._approach(goal, push)
-            stage("push")
-            result.message = self._carry_out(goal, push, follower)
+            stages.enter("plan")
+            answered = self._push_seen if goal.request.object.cloud.data else self._push_known
+            result.message = answered(goal, self._way(goal.request), stages)
             result.success = not result.message
             result.failed_stage = "" if result.success else "push"
         except MorphitError as error:
-            self._commands.stop()
-            result.failed_stage = error.stage if isinstance(error, PushError) else result.stages[-1]
+            self._motion.stop()
+            result.failed_stage = error.stage if isinstance(error, PushError) else stages.now
             result.message = str(error)
-        result.durations = [*result.durations, monotonic() - began - sum(result.durations)]
+        self._motion.rest()
+        stages.enter("")
+        result.stages, result.durations = list(stages.spent), list(stages.spent.values())
         return result
 
-    # What is asked
-
-    def _asked(self, goal: Push.Goal) -> ContactPushConfig:
-        """The push of a goal, from where the object is measured."""
+    def _way(self, goal: Push.Goal) -> Array:
+        """From where the object is to its goal (2,) [m]."""
         way = np.array([goal.direction.x, goal.direction.y])
-        length, distance = float(np.hypot(*way)), goal.distance or 0.08
+        length, distance = float(np.hypot(*way)), goal.distance or _DISTANCE
         if not (np.isfinite(way).all() and length > 0.0 and abs(goal.direction.z) <= 1e-3 * length):
             found = (goal.direction.x, goal.direction.y, goal.direction.z)
             raise InvalidInputError("direction", found, "along the table")
         if not (np.isfinite(distance) and distance > 0.0):
-            raise InvalidInputError("distance", goal.distance, "above 0 m, or 0 for 0.08")
+            raise InvalidInputError("distance", goal.distance, f"above 0 m, or 0 for {_DISTANCE:g}")
         frame = goal.object.header.frame_id
         if frame not in ("", self._config.world_frame):
             raise InvalidInputError("object: frame_id", repr(frame), f"{self._config.world_frame!r}, or empty")
+        return way / length * distance
+
+    # An object that is seen
+
+    def _push_seen(self, goal: ServerGoalHandle, way: Array, stages: _Stages) -> str:
+        """Push a box along its sides until it is at its goal; what went wrong, empty if it is."""
+        asked, tolerance = goal.request, self._push.position_tolerance
+        seen, scene, table = asked.object, asked.scene, asked.table
+        box = seen_box(seen, table)
+        wanted = box.center + way
+        for count in range(self._config.pushes + 1):
+            left = float(np.hypot(*(wanted - box.center)))
+            if left <= tolerance:
+                return ""
+            ways = box.ways_to(wanted, _LEAST, _MOST)
+            if count == self._config.pushes or not ways:
+                break
+            push, plan = self._planned(goal, [box.pushed(part, self._push) for part in ways])
+            part = np.array(push.config.way)
+            check_free(box, part, seen, scene)
+            follower = push.follower(plan, self._follow)
+            self._draw(push, follower)
+            stages.enter("approach")
+            here = make_transform(matrix_from_rpy((0.0, 0.0, push.heading)), [*push.config.start, 0.0])
+            there = self._motion.approach(goal, push, here)
+            stages.enter("push")
+            self._motion.go(goal, "push", follower.trajectory)
+            stages.enter("retreat")
+            self._motion.go_back(goal, [there, follower.trajectory])
+            self._motion.rest()
+            stages.enter("look")
+            found = self._look(goal, box.center + part)
+            seen, scene, table = found.objects.objects[found.objects.target], found.objects, found.table
+            box = seen_box(seen, table)
+            stages.enter("plan")
+        return f"the object is {left:.3f} m from its goal after {count} pushes, at most {tolerance:g} m"
+
+    def _planned(self, goal: ServerGoalHandle, asked: list[ContactPushConfig]) -> tuple[ContactPush, ContactPlan]:
+        """The first of some pushes that can be planned.
+
+        Raises:
+            InvalidInputError: a hand that cannot reach any of them.
+            PushError: no plan succeeds.
+        """
+        for config in asked:
+            self._motion.check(goal, "plan")
+            try:
+                push = ContactPush(config, self._config.robot)
+                plan = push.plan()
+                if not plan.success:
+                    raise PushError("plan", f"{plan.status.value}: {plan.message}")
+                return push, plan
+            except MorphitError:
+                if config is asked[-1]:
+                    raise
+        raise AssertionError
+
+    def _look(self, goal: ServerGoalHandle, place: Array) -> Segment.Response:
+        """What perception sees now, its target what is nearest to a place (2,) on the table.
+
+        Raises:
+            PushError: it sees nothing, or does not answer.
+        """
+        if not self._segment.wait_for_service(timeout_sec=self._config.approach_timeout):
+            raise PushError("look", f"{interfaces.SEGMENT.name} is not offered: start scene_perception")
+        request = Segment.Request(rule=Segment.Request.RULE_NEAREST)
+        height = 0.5 * self._push.size[2]
+        request.point = PointStamped(
+            header=header(self._config.world_frame), point=Point(x=float(place[0]), y=float(place[1]), z=height)
+        )
+        found = self._motion.waited(goal, "look", self._segment.call_async(request), interfaces.SEGMENT.name)
+        if not found.success:
+            raise PushError("look", found.message)
+        return found
+
+    # The object of the parameters
+
+    def _push_known(self, goal: ServerGoalHandle, way: Array, stages: _Stages) -> str:
+        """Push the object that is tracked, in one push; what went wrong, empty if it has arrived."""
         pose = self._object()
         if self._push.object == "box":
             turn = float(np.arctan2(pose[1, 0], pose[0, 0]) - np.arctan2(way[1], way[0]))
@@ -191,136 +233,71 @@ class ContactServer:
                     "direction", f"{np.degrees(askew):.0f}° from the box's faces", f"within {np.degrees(_ASKEW):.0f}°",
                     "Push along one of its sides.",
                 )  # fmt: skip
-        return replace(
-            self._push, start=(float(pose[0, 3]), float(pose[1, 3])), way=tuple((way / length * distance).tolist())
-        )
+        asked = replace(self._push, start=(float(pose[0, 3]), float(pose[1, 3])), way=tuple(way.tolist()))
+        push, plan = self._planned(goal, [asked])
+        follower = push.follower(plan, self._follow)
+        self._draw(push, follower)
+        stages.enter("approach")
+        self._motion.approach(goal, push, self._object())
+        stages.enter("push")
+
+        def measured() -> Array:
+            offset = make_transform(translation=[0.0, 0.0, push.thing.height])
+            return push.measured(self._motion.joints(), self._object() @ offset)
+
+        self._motion.follow(goal, follower, measured, lambda: self._draw(push, follower))
+        error = np.abs(push.system.difference(measured(), push.planner.goal.positions))
+        if (error > push.planner.goal.tolerance).any():
+            place = float(np.hypot(*error[len(self._robot.arm_joints) :][:2]))
+            return f"the object is {place:.3f} m from its goal, at most {push.config.position_tolerance:g} m"
+        return ""
 
     def _object(self) -> Array:
         """Newest pose (4, 4) of the object in the world."""
         if self._pose is None:
-            raise InvalidInputError(interfaces.OBJECT_POSE.name, "none has come", "the object's pose")
+            raise InvalidInputError(
+                interfaces.OBJECT_POSE.name, "none has come", "the object's pose, or a goal with it"
+            )
         age = ros_time(self._node) - self._pose[0]
         if age > self._config.state_timeout:
             bound = f"at most {self._config.state_timeout:g} s"
             raise InvalidInputError(interfaces.OBJECT_POSE.name, f"{age:.2f} s old", bound)
         return self._pose[1]
 
-    def _measured(self, push: ContactPush) -> Array:
-        offset = make_transform(translation=[0.0, 0.0, push.thing.height])
-        return push.measured(self._state.positions(self._robot.arm_joints), self._object() @ offset)
-
-    # Motion
-
-    def _check(self, goal: ServerGoalHandle, stage: str) -> None:
-        """Raise what speaks against going on."""
-        if goal.is_cancel_requested or self._ending.is_set():
-            raise PushError(stage, "cancelled")
-        if problem := self._commands.problem() or self._commands.blocked():
-            raise PushError(stage, problem)
-
-    def _approach(self, goal: ServerGoalHandle, push: ContactPush) -> None:
-        """The arm to the start of the plan, by a way that is proven free of the object."""
-        self._commands.check_ready()
-        self._commands.grip(push.aperture, 0.0)
-        wanted = push.start[: len(self._robot.arm_joints)]
-        thing = WorldObject(
-            header=header(self._config.world_frame), id="pushed object", pose=pose_from_matrix(self._object()),
-            shapes=[_solid(push)],
-        )  # fmt: skip
-        asked = PlanMotion.Goal(joint_goals=wanted.tolist(), objects=[thing], allowed_1=[], allowed_2=[])
-        if not self._motions.wait_for_server(timeout_sec=self._config.approach_timeout):
-            raise PushError("approach", f"{interfaces.PLAN_MOTION.name} is not offered: start motion_planning")
-        handle = self._waited(goal, self._motions.send_goal_async(asked))
-        if not handle.accepted:
-            raise PushError("approach", f"{interfaces.PLAN_MOTION.name} rejected the goal")
-        answer = self._waited(goal, handle.get_result_async())
-        found = answer.result
-        if answer.status != GoalStatus.STATUS_SUCCEEDED or not found.success:
-            raise PushError("approach", f"{interfaces.PLAN_MOTION.name}: {found.message or found.status}")
-        way = trajectory_from_message(found.trajectory)
-        assert way is not None
-        self._commands.send(way)
-        watch = Stopwatch(self._node)
-        while not self._is_at(wanted):
-            self._check(goal, "approach")
-            if watch.elapsed > way.duration + _REST:
-                raise PushError("approach", "the arm has not come to where the push begins")
-            self._ending.wait(_LOOK)
-        # At rest there, and not on its way past it.
-        while watch.elapsed < way.duration + 0.2:
-            self._check(goal, "approach")
-            self._ending.wait(_LOOK)
-
-    def _waited(self, goal: ServerGoalHandle, future: Future) -> Any:
-        begin = monotonic()
-        while not future.done():
-            self._check(goal, "approach")
-            if monotonic() - begin > self._config.approach_timeout:
-                raise PushError("approach", f"{interfaces.PLAN_MOTION.name} has not answered")
-            self._ending.wait(_LOOK)
-        return future.result()
-
-    def _is_at(self, joints: Array) -> bool:
-        found = self._state.positions(self._robot.arm_joints)
-        return bool(np.abs([found[name] for name in self._robot.arm_joints] - joints).max() <= _THERE)
-
-    def _carry_out(self, goal: ServerGoalHandle, push: ContactPush, follower: PlanFollower) -> str:
-        """Follow the plan and renew it; what went wrong, empty if the object has arrived."""
-        # From where the arm is: the gate believes no other.
-        began = ros_time(self._node)
-        self._commands.send(follower.trajectory)
-        while True:
-            self._check(goal, "push")
-            time, here = ros_time(self._node) - began, self._measured(push)
-            late = time - follower.progress(time, here[: len(self._robot.arm_joints)])
-            began, time = began + late, time - late
-            if follower.over(time, here):
-                break
-            fresh = follower.renew(time, here)
-            if follower.given_up:
-                raise PushError("push", f"no plan to go on with: {follower.message}")
-            while ros_time(self._node) - began < time + self._follow.period:
-                self._check(goal, "push")
-                self._ending.wait(_LOOK)
-            if fresh:
-                self._commands.send(follower.remaining(ros_time(self._node) - began))
-                self._draw(push, follower, 0)
-        end = follower.trajectory.start + follower.trajectory.duration
-        while ros_time(self._node) - began < end:
-            self._check(goal, "push")
-            self._ending.wait(_LOOK)
-        error = np.abs(push.system.difference(self._measured(push), push.planner.goal.positions))
-        beyond = error > push.planner.goal.tolerance
-        if beyond.any():
-            place = float(np.hypot(*error[len(self._robot.arm_joints) :][:2]))
-            return f"the object is {place:.3f} m from its goal, at most {push.config.position_tolerance:g} m"
-        return ""
-
-    def _draw(self, push: ContactPush, follower: PlanFollower, row: int) -> None:
+    def _draw(self, push: ContactPush, follower: PlanFollower) -> None:
         plan, thing = follower.plan, push.system.columns("object")[0]
-        points, forces = push.system.contact_forces(plan.positions[row + 1], plan.solution.forces[row])
+        points, forces = push.contact_forces(plan.positions[1], plan.solution.forces[0])
         lines = np.stack([points, points + _DRAWN * forces], axis=1)
         items = contact_items(plan.positions[:, thing][:, :3], lines)
         self._markers.publish(marker_array(items, header(self._config.world_frame, ros_time(self._node))))
 
     def end(self) -> None:
         """Stop, and let nothing follow."""
-        self._ending.set()
-        self._commands.stop()
+        self._motion.end()
 
     def settled(self) -> bool:
         """Whether the stop has reached the gate."""
-        return self._commands.settled()
+        return self._motion.settled()
 
 
-def _solid(push: ContactPush) -> DistanceShape:
-    """The object as a solid, in the frame in which it stands on z = 0."""
-    kind, size, thing = push.config.object, push.config.size, push.thing
-    middle = pose_from_matrix(make_transform(translation=[0.0, 0.0, thing.height]))
-    if kind == "box":
-        return DistanceShape(type=DistanceShape.BOX, dimensions=list(size), pose=middle)
-    if kind == "ball":
-        return DistanceShape(type=DistanceShape.SPHERE, dimensions=[0.5 * size[0]], pose=middle)
-    top = float((thing.centers[:, 2] + thing.radii).max())
-    middle.position.z = 0.5 * (top + thing.height)
-    return DistanceShape(type=DistanceShape.CYLINDER, dimensions=[top + thing.height, thing.reach], pose=middle)
+class _Stages:
+    """The stages of a goal, told as feedback.
+
+    Attributes:
+        now: the present one.
+        spent: time in each so far, in order of their first time [s].
+    """
+
+    def __init__(self, goal: ServerGoalHandle) -> None:
+        self._goal, self._began = goal, monotonic()
+        self.now, self.spent, self._entered = "", dict[str, float](), self._began
+
+    def enter(self, name: str) -> None:
+        """Leave the present one for another; "" at the end."""
+        now = monotonic()
+        if self.now:
+            self.spent[self.now] += now - self._entered
+        self.now, self._entered = name, now
+        if name:
+            self.spent.setdefault(name, 0.0)
+            self._goal.publish_feedback(Push.Feedback(stage=name, elapsed=now - self._began))

@@ -330,7 +330,7 @@ _ACTING: tuple[NodeInterfaces, ...] = (
             NODE_ALIVE, WRENCH, VACUUM, SPEED_SCALING,
         ),
         actions=(EXECUTE_GRASP, PICK, RELEASE, PLACE, PUSH, GO_HOME, RECOVER),
-        calls=(SEGMENT, PLAN_GRASP, ATTACH_OBJECT, DETACH_OBJECT),
+        calls=(SEGMENT, PLAN_GRASP, CONTACT_PUSH, ATTACH_OBJECT, DETACH_OBJECT),
         needs=(
             Need(JOINT_STATES, "state_timeout"), Need(SPHERE_DESCRIPTION), Need(SPHERE_MODEL), Need(ROBOT_DESCRIPTION),
             Need(GATE_STATE, "gate_timeout", (("gate", (True,)),)),
@@ -349,10 +349,8 @@ _ACTING: tuple[NodeInterfaces, ...] = (
         publishes=(JOINT_TRAJECTORY, GATED_TRAJECTORY, GRIPPER_COMMAND, HEARTBEAT, CONTACT_MARKERS),
         subscribes=(JOINT_STATES, OBJECT_POSE, GATE_STATE),
         actions=(CONTACT_PUSH,),
-        calls=(PLAN_MOTION,),
-        needs=(
-            Need(JOINT_STATES, "state_timeout"), Need(OBJECT_POSE, "state_timeout"), Need(GATE_STATE, "gate_timeout"),
-        ),
+        calls=(PLAN_MOTION, SEGMENT),
+        needs=(Need(JOINT_STATES, "state_timeout"), Need(GATE_STATE, "gate_timeout")),
     ),
     NodeInterfaces(
         "neural_object",

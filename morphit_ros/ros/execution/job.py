@@ -116,6 +116,8 @@ class ExecutionJob:
         # how many jobs have put the object off.
         self.failed_poses: list[Array] = []
         self.failed_before = self.put_off = 0
+        # Whether the object was pushed to where it may have a grasp.
+        self.pushed = False
         # The last look at the object, and the known thing that it shows; None without a library.
         self.look: Look | None = None
         self.known: Recognition | None = None

@@ -8,15 +8,17 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
+from geometry_msgs.msg import Point, PointStamped
 from rclpy.action.client import ClientGoalHandle
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 
-from morphit_interfaces.action import ExecuteGrasp, PlanGrasp
+from morphit_interfaces.action import ExecuteGrasp, PlanGrasp, Push
 from morphit_interfaces.msg import Grasp as GraspMsg, SegmentedObject, SegmentedObjectArray
 from morphit_interfaces.srv import Segment
 from morphit_ros.configuration import Config, parameter
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.candidates import is_near, preferred
 from morphit_ros.execution.clearing import crowded
 from morphit_ros.execution.displacement import planar_motion
@@ -36,7 +38,9 @@ from morphit_ros.ros.scene.messages import cloud_of, target_of
 
 # Until clouds are looked at again, by the clock of the cameras [s].
 _SEE_AGAIN = 0.5
-_MODES = {"segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP}
+_MODES = {
+    "segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP, "contact_push": FailureMode.NO_GRASP,
+}  # fmt: skip
 # An object whose middle is further from where one was is another one, or lies otherwise [m]; of so many is known which
 # grasps failed.
 _SAME, _MOST = 0.03, 20
@@ -45,7 +49,11 @@ _NEAR = 0.15
 # Without an answer of the library by then the pick goes on without [s of wall time].
 _LIBRARY_TIME = 30.0
 # Who answers in a stage.
-_SERVERS = {"segment": "scene_perception", "plan_grasp": "grasp_planning"}
+_SERVERS = {"segment": "scene_perception", "plan_grasp": "grasp_planning", "contact_push": "contact_planning"}
+# An object for which these stages have refused grasps may have some elsewhere.
+_PUSHED_FOR = "too wide", "unreachable"
+# Nearer to where it is to be pushed than this it is there [m].
+_PUSHED = 0.03
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,12 @@ class PickStepsConfig(Config):
         minimum=0,
         maximum=100,
     )
+    push_to: tuple[float, ...] = parameter(
+        (),
+        "Place x y in the world to which contact_planning pushes an object for which there is no grasp as it stands, "
+        "since it is too wide or out of reach; it is looked at and planned for again there; empty: nowhere [m]",
+    )
+    push_timeout: float = parameter(600.0, "Longest wait for such a push [s]", minimum=1.0, maximum=3600.0)
     see_timeout: float = parameter(
         5.0,
         "A failed segmentation is repeated with newer clouds for this long [s]; simulated where the clock is",
@@ -77,6 +91,11 @@ class PickStepsConfig(Config):
         minimum=0.5,
         maximum=60.0,
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.push_to) not in (0, 2):
+            raise InvalidInputError("push_to", list(self.push_to), "x y in the world [m], or empty")
 
 
 class _Known(NamedTuple):
@@ -101,6 +120,9 @@ class PickSteps:
         weight_of: what an attempt at an object has weighed, in the frame of the object where it was before.
     """
 
+    # The push that the job waits for.
+    _pushing: ClientGoalHandle | None = None
+
     def __init__(
         self,
         node: Node,
@@ -113,6 +135,7 @@ class PickSteps:
     ) -> None:
         self._segment = interfaces.SEGMENT.call(node, group)
         self._plan = interfaces.PLAN_GRASP.call(node, group)
+        self._push = interfaces.CONTACT_PUSH.call(node, group)
         self._lives = NodeWatch(node, tuple(_SERVERS.values()), config.node_timeout, inputs)
         self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
         self._weight_of = weight_of
@@ -135,6 +158,9 @@ class PickSteps:
         Which grasps failed, for the next one at that object while it lies there; and everything, where there is a
         library.
         """
+        if self._pushing is not None:
+            self._pushing.cancel_goal_async()
+            self._pushing = None
         if self._things is not None:
             self._things.learn(job)
         if job.target is None:
@@ -156,6 +182,10 @@ class PickSteps:
     def _see(self, job: ExecutionJob, since: Stopwatch | None = None) -> None:
         wanted = job.goal.request
         request = Segment.Request(rule=wanted.rule, point=wanted.point, index=wanted.index)
+        if job.pushed and job.target is not None:
+            # The same object, where it is now.
+            (x, y), z = self._config.push_to, job.target.centroid.z
+            request.rule, request.point = Segment.Request.RULE_NEAREST, PointStamped(point=Point(x=x, y=y, z=z))
         first = since or Stopwatch(self._node)
         self._ask(job, "segment", self._segment.call_async(request), lambda scene: self._seen(job, scene, first))
 
@@ -236,7 +266,13 @@ class PickSteps:
 
     def _planned(self, job: ExecutionJob, scene: Segment.Response, plan: PlanGrasp.Result) -> None:
         if not plan.success:
-            raise JobFailed("plan_grasp", plan.grasps.message, FailureMode.NO_GRASP)
+            if self._may_be_pushed(job, plan):
+                remedy = f"action {interfaces.CONTACT_PUSH.name} is not there: is contact_planning running?"
+                ready = self._push.server_is_ready
+                self._wait_for_server(job, "contact_push", ready, lambda: self._push_there(job, scene), remedy)
+                return
+            pushed = f" It was pushed to {self._config.push_to} before." if job.pushed else ""
+            raise JobFailed("plan_grasp", plan.grasps.message + pushed, FailureMode.NO_GRASP)
         grasps = plan.grasps.grasps
         if job.put_off < self._config.put_off_unseen and _crowded(scene.objects):
             grasps = [grasp for grasp in grasps if grasp_from_message(grasp).on_seen_sides]
@@ -250,6 +286,40 @@ class PickSteps:
         )
         goal.lift_height = job.goal.request.lift_height
         self._execute(job, goal)
+
+    def _may_be_pushed(self, job: ExecutionJob, plan: PlanGrasp.Result) -> bool:
+        """Whether an object without a grasp may have one where it can be pushed to."""
+        refused = dict(zip(plan.grasps.rejected_stages, plan.grasps.rejected_counts, strict=False))
+        wanted = bool(self._config.push_to) and not job.pushed and any(refused.get(stage) for stage in _PUSHED_FOR)
+        return wanted and float(np.hypot(*self._way(job))) > _PUSHED
+
+    def _way(self, job: ExecutionJob) -> Array:
+        """(2,) from the middle of the object to where it shall be pushed [m]."""
+        points = cloud_of(job.target).finite().points[:, :2]
+        return np.array(self._config.push_to) - 0.5 * (points.min(axis=0) + points.max(axis=0))
+
+    def _push_there(self, job: ExecutionJob, scene: Segment.Response) -> None:
+        way = self._way(job)
+        goal = Push.Goal(object=job.target, scene=scene.objects, table=scene.table, distance=float(np.hypot(*way)))
+        goal.direction.x, goal.direction.y = way.tolist()
+        self._ask(job, "contact_push", self._push.send_goal_async(goal), lambda handle: self._begun(job, handle))
+
+    def _begun(self, job: ExecutionJob, handle: ClientGoalHandle) -> None:
+        if not handle.accepted:
+            raise JobFailed("contact_push", "the goal was refused", FailureMode.NO_GRASP)
+        self._pushing = handle
+        timeout, mode = self._config.push_timeout, _MODES["contact_push"]
+        job.ask(
+            "contact_push", handle.get_result_async(), lambda answer: self._pushed(job, answer.result), timeout,
+            ros_time(self._node), mode, self._lost("contact_push"),
+        )  # fmt: skip
+
+    def _pushed(self, job: ExecutionJob, result: Push.Result) -> None:
+        self._pushing = None
+        if not result.success:
+            raise JobFailed("contact_push", f"{result.failed_stage}: {result.message}", FailureMode.NO_GRASP)
+        job.pushed = True
+        self._begin(job)
 
     def _wait(
         self, job: ExecutionJob, stage: str, is_there: Callable[[], bool], go_on: Callable[[], None], remedy: str

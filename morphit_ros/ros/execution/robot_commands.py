@@ -513,6 +513,9 @@ class GatedCommands:
         hand: of the robot; commands the gripper.
         group: of the callbacks that give commands, where the heart beats too.
         timeout: silence of the gate after which it counts as dead [s]. Its process is watched besides.
+
+    Attributes:
+        heart: beats; at rest the gate asks for no other than its commander's.
     """
 
     def __init__(
@@ -531,8 +534,8 @@ class GatedCommands:
         self._heard, self._silent_looks, self._timeout = 0.0, 0, timeout
         self._states = GATE_STATE.inbox(node)
         self._taking = threading.Lock()
-        self._heart = Heartbeat(node, group, self._look)
-        self._heart.start()
+        self.heart = Heartbeat(node, group, self._look)
+        self.heart.start()
 
     def _take(self) -> None:
         """What the gate has said until now: it speaks 125 times a second, of which the newest word counts."""

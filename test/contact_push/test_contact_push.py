@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from morphit_ros.contact_planning.following import FollowConfig
 from morphit_ros.contact_planning.planner import PlanStatus
-from morphit_ros.contact_planning.push import ContactPush
-from morphit_ros.contact_planning.push_config import OBJECTS, ContactPushConfig
 from morphit_ros.contact_planning.solver import carried_along
+from morphit_ros.contact_push.following import FollowConfig
+from morphit_ros.contact_push.push import ContactPush
+from morphit_ros.contact_push.push_config import OBJECTS, ContactPushConfig
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.command_check import CommandCheck, CommandLimits
 from morphit_ros.replay.contact_push import replay_push

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from morphit_ros.contact_planning.arm import ContactObject, arm_system, gap_of_force, resting_height
-from morphit_ros.contact_planning.following import DEFAULT_CONFIG, FollowConfig, PlanFollower
+from morphit_ros.contact_planning.arm import arm_system
+from morphit_ros.contact_planning.contact import WORK, gap_of_pair, place_shapes
 from morphit_ros.contact_planning.planner import (
     ContactGoal,
     ContactLaw,
@@ -16,8 +16,10 @@ from morphit_ros.contact_planning.planner import (
     ContactPlanConfig,
     ContactPlanner,
 )
-from morphit_ros.contact_planning.push_config import ContactPushConfig
 from morphit_ros.contact_planning.solver import SolverConfig
+from morphit_ros.contact_push.following import DEFAULT_CONFIG, FollowConfig, PlanFollower
+from morphit_ros.contact_push.objects import gap_of_force, pushed_object, resting_height
+from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, quat_xyzw_from_matrix
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -32,10 +34,10 @@ _LAW = ContactLaw(stiffness=10000.0, smoothing=0.001, dissipation_velocity=0.3, 
 _SOLVER = SolverConfig(penalty=100.0, effort_tolerance=0.05, iterations=400)
 _PLANNING = ContactPlanConfig(starts=3, overlap=0.003, overlap_weight=1e4, law=_LAW, solver=_SOLVER)
 # Hands push from so far behind the object, so high above the table, a bottle lower, and with its fingers opened so far
-# for it to rest against both [m].
-_BEHIND, _HEIGHT, _LOW, _CRADLE = 0.06, 0.03, 0.02, 0.04
-# A hand leans back so far where its fingers are to touch what is taller than they are [rad].
-_LEAN = 0.6
+# for it to rest against both; those that push a box by so much less than the box is broad [m].
+_BEHIND, _HEIGHT, _LOW, _CRADLE, _WITHIN = 0.06, 0.03, 0.02, 0.04, 0.02
+# A hand leans back so far where its fingers are to touch what is taller than they are [rad], [m].
+_LEAN, _FINGERS = 0.6, 0.07
 # The fingers' ends beyond the gripper's frame [m].
 _TIPS = 0.01
 # Spheres of a mesh.
@@ -50,9 +52,9 @@ _ATTEMPTS, _ANYWHERE, _NEAR = 6, IKConfig(), IKConfig(restarts=0)
 class ContactPush:
     """An arm of config/robots that pushes an object with its hand, which points down.
 
-    A box is turned so that a face meets the push, and the open hand starts behind it. So it does behind a bottle, with
-    the fingers near enough to each other that it rests against both. Of a ball, which rolls on when it is pushed, the
-    hand takes the top between its fingers, one behind it and one ahead.
+    A box is turned so that a face meets the push, and the hand starts behind it, its fingers no further from each other
+    than the box is broad. So it does behind a bottle, with the fingers near enough that it rests against both. Of a
+    ball, which rolls on when it is pushed, the hand takes the top between its fingers, one behind it and one ahead.
 
     Attributes:
         system: arm, object and table.
@@ -78,11 +80,14 @@ class ContactPush:
             raise InvalidInputError("way", config.way, "a way of 0.001 m or more")
         self.heading = float(np.arctan2(way[1], way[0]))
         opening = {name: description.joints[name].upper for name in self.robot.finger_joints}
+        widest = sum(opening.values())
+        wanted = {"bottle": _CRADLE, "box": config.size[1] - _WITHIN}.get(config.object, widest)
+        opening = {name: value * min(1.0, max(wanted, 0.0) / widest) for name, value in opening.items()}
         self.aperture = sum(opening.values())
-        if config.object == "bottle":
-            opening = {name: value * min(1.0, _CRADLE / self.aperture) for name, value in opening.items()}
-            self.aperture = sum(opening.values())
         self.fixed: Mapping[str, float] = opening
+        # Pushed higher than its length over twice its friction, a box tips before it slides.
+        tips = config.object == "box" and config.size[0] < 2.0 * planning.law.friction * config.size[2]
+        self._leans = config.object == "bottle" or (tips and config.size[2] > _FINGERS)
         links = self.robot.touch_links
         model = fit_robot_spheres(description, SphereFitConfig(count=_SPHERES), links=list(links), seed=seed)
         self.thing = pushed_object(config)
@@ -106,8 +111,9 @@ class ContactPush:
             # As low as it fits between them: pressed from too high above, a ball jams instead of rolling.
             height = radius + np.sqrt(max(radius**2 - (0.5 * self.aperture) ** 2, 0.0)) + _TIPS
             return make_transform(np.column_stack([np.cross(forward, down), forward, down]), [*config.start, height])
-        place, height, lean = np.array(config.start) - along * (self.thing.reach + _BEHIND), _HEIGHT, 0.0
-        if config.object == "bottle":
+        place, lean = np.array(config.start) - along * (self.thing.reach + _BEHIND), 0.0
+        height = min(_HEIGHT, 0.5 * config.size[2])
+        if self._leans:
             height, lean = _LOW, _LEAN
         pointing = np.cos(lean) * down + np.sin(lean) * forward
         aside = np.cross(down, forward)
@@ -131,7 +137,7 @@ class ContactPush:
         touching = (self.system.contacts.bodies[self.system.contacts.pairs] >= 0).all(axis=1)
         gap = float(self.system.gaps(start)[touching].min()) - self._early
         # A hand that holds a ball is there.
-        coming = {"box": _COMING, "bottle": 2.0 * _COMING, "ball": 0.0}[self.config.object]
+        coming = 0.0 if self.config.object == "ball" else 2.0 * _COMING if self._leans else _COMING
         shares = np.linspace(0.0, 1.0, self.planning.steps + 1)
         pushed = _eased((shares - coming) / (_PUSHING - coming))
         come = gap * _eased(shares / coming) if coming else np.zeros(len(shares))
@@ -208,14 +214,24 @@ class ContactPush:
         place = T_world_object[:3, 3] + [0.0, 0.0, resting_height(self.thing, self.planning.law) - self.thing.height]
         return np.concatenate([arm, place, quat_xyzw_from_matrix(T_world_object[:3, :3])])
 
+    def contact_forces(self, positions: Array, forces: Array, least: float = 0.1) -> tuple[Array, Array]:
+        """Where pairs push each other (K, 3) [m], and the normal forces there on the second body (K, 3) [N].
 
-def pushed_object(config: ContactPushConfig) -> ContactObject:
-    """What is pushed, its frame at its centre of mass."""
-    if config.object == "ball":
-        return ContactObject.ball(0.5 * config.size[0], config.mass)
-    if config.object == "bottle":
-        return ContactObject.bottle(config.mass)
-    return ContactObject.box(config.size, config.mass)
+        Args:
+            positions: (Q,).
+            forces: (P,) of all pairs, as of a `Solution` [N].
+            least: smaller ones are left out [N].
+        """
+        system = self.system
+        placed, work = np.zeros((len(system.contacts.kinds), 4, 4)), np.empty((WORK, 3))
+        place_shapes(system.contacts, system.poses(positions), placed)
+        points, pushes = [], []
+        for pair in np.flatnonzero(forces >= least):
+            gap = gap_of_pair(system.contacts, pair, placed, -np.inf, work[0], work[4:7], work[24:32])
+            second = system.contacts.pairs[pair, 1]
+            points.append(placed[second, :3, 3] - work[0] * (system.contacts.parameters[second, 0] + 0.5 * gap))
+            pushes.append(forces[pair] * work[0])
+        return np.reshape(points, (-1, 3)), np.reshape(pushes, (-1, 3))
 
 
 def _eased(shares: Array) -> Array:

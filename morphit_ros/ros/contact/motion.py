@@ -1,0 +1,241 @@
+"""The arm of a push: to where it begins, along the plan, and back the way it came."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from action_msgs.msg import GoalStatus
+from rclpy.action.server import ServerGoalHandle
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.node import Node
+from rclpy.task import Future
+
+from morphit_interfaces.action import PlanMotion
+from morphit_interfaces.msg import DistanceShape, WorldObject
+from morphit_ros.configuration import Config, parameter
+from morphit_ros.contact_push.following import FollowConfig, PlanFollower
+from morphit_ros.contact_push.push import ContactPush
+from morphit_ros.errors import MorphitError
+from morphit_ros.execution.moves import retraced
+from morphit_ros.geometry.transforms import Array, make_transform
+from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.robot.motion_types import Trajectory
+from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.clocks import Stopwatch, ros_time
+from morphit_ros.ros.core.conversions import header, pose_from_matrix, trajectory_from_message
+from morphit_ros.ros.distance.state import CurrentState
+from morphit_ros.ros.execution.robot_commands import CommandConfig, GatedCommands, make_robot_commands
+
+# Time between two looks at what is waited for [s of wall time], and how long an arm comes to rest after a motion [s].
+_LOOK, _REST = 0.01, 2.0
+# An arm this near to where it should be is there [rad], and has to be for so long [s].
+_THERE, _STAYS = 0.02, 0.2
+
+
+class PushError(MorphitError):
+    """What ended a push, at which stage."""
+
+    def __init__(self, stage: str, message: str) -> None:
+        super().__init__(message)
+        self.stage = stage
+
+
+@dataclass(frozen=True)
+class PushMotionConfig(Config):
+    """Which robot pushes, and how old what it knows may be."""
+
+    robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file, its base at the world's origin")
+    world_frame: str = parameter("world", "Frame of the object's pose; the table's upper face is z = 0 of it")
+    state_timeout: float = parameter(
+        0.5, "Age from which on joint states and the object's pose are not believed [s]", minimum=0.01, maximum=60.0
+    )
+    approach_timeout: float = parameter(
+        240.0, "Most time for planning and going the way of the arm to the object [s]", minimum=1.0, maximum=600.0
+    )
+
+
+class PushMotion:
+    """Moves the arm through motion_gate.
+
+    Its heart beats only while the arm may move: planning holds it up, and a gate that has other commanders besides
+    would take that for a death.
+
+    Args:
+        node: owner of everything on the graph.
+        config: which robot.
+        follow: how plans are renewed while they are followed.
+        commands: how the robot takes its commands.
+    """
+
+    def __init__(self, node: Node, config: PushMotionConfig, follow: FollowConfig, commands: CommandConfig) -> None:
+        self._node, self._config, self._follow = node, config, follow
+        self._robot = RobotConfiguration.load(config.robot)
+        self._state = CurrentState(node, config.state_timeout)
+        self._ending = threading.Event()
+        # Never held up by a plan: its heart beats there.
+        beats = MutuallyExclusiveCallbackGroup()
+        hand = make_robot_commands(node, commands, self._robot, beats, ("gripper",))
+        self._commands = GatedCommands(node, hand, beats, commands.gate_timeout)
+        self._commands.heart.stop()
+        self._motions = interfaces.PLAN_MOTION.call(node, MutuallyExclusiveCallbackGroup())
+
+    def check(self, goal: ServerGoalHandle, stage: str) -> None:
+        """Raise what speaks against going on."""
+        if goal.is_cancel_requested or self._ending.is_set():
+            raise PushError(stage, "cancelled")
+        if problem := self._commands.problem() or self._commands.blocked():
+            raise PushError(stage, problem)
+
+    def joints(self) -> dict[str, float]:
+        """Measured positions of the arm [rad]."""
+        return self._state.positions(self._robot.arm_joints)
+
+    def approach(self, goal: ServerGoalHandle, push: ContactPush, T_world_object: Array) -> Trajectory:
+        """The arm to the start of a push, by a way that is proven free of the object (4, 4); that way.
+
+        Raises:
+            PushError: why it is not there.
+            InvalidInputError: a robot that takes no commands.
+        """
+        self._commands.check_ready()
+        self._commands.grip(push.aperture, 0.0)
+        wanted = push.start[: len(self._robot.arm_joints)]
+        thing = WorldObject(
+            header=header(self._config.world_frame), id="pushed object", pose=pose_from_matrix(T_world_object),
+            shapes=[_solid(push)],
+        )  # fmt: skip
+        asked = PlanMotion.Goal(joint_goals=wanted.tolist(), objects=[thing], allowed_1=[], allowed_2=[])
+        if not self._motions.wait_for_server(timeout_sec=self._config.approach_timeout):
+            raise PushError("approach", f"{interfaces.PLAN_MOTION.name} is not offered: start motion_planning")
+        handle = self.waited(goal, "approach", self._motions.send_goal_async(asked), interfaces.PLAN_MOTION.name)
+        if not handle.accepted:
+            raise PushError("approach", f"{interfaces.PLAN_MOTION.name} rejected the goal")
+        answer = self.waited(goal, "approach", handle.get_result_async(), interfaces.PLAN_MOTION.name)
+        found = answer.result
+        if answer.status != GoalStatus.STATUS_SUCCEEDED or not found.success:
+            raise PushError("approach", f"{interfaces.PLAN_MOTION.name}: {found.message or found.status}")
+        way = trajectory_from_message(found.trajectory)
+        assert way is not None
+        self._commands.heart.start()
+        self.go(goal, "approach", way)
+        return way
+
+    def go(self, goal: ServerGoalHandle, stage: str, way: Trajectory) -> None:
+        """Follow a trajectory from where the arm is to its end, and come to rest there.
+
+        Raises:
+            PushError: the arm does not.
+        """
+        self._commands.send(way)
+        watch = Stopwatch(self._node)
+        arrived = False
+        # At rest there, and not on its way past it.
+        while not arrived or watch.elapsed < way.duration + _STAYS:
+            self.check(goal, stage)
+            if watch.elapsed > way.duration + _REST:
+                raise PushError(stage, "the arm has not come to where it was sent")
+            self._ending.wait(_LOOK)
+            arrived = bool(np.abs(self._arm() - way.positions[-1]).max() <= _THERE)
+
+    def go_back(self, goal: ServerGoalHandle, ways: Sequence[Trajectory]) -> None:
+        """Retrace trajectories, the last one first.
+
+        Raises:
+            PushError: the arm does not.
+        """
+        for way in reversed(ways):
+            self.go(goal, "retreat", retraced(way, self._arm()))
+
+    def _arm(self) -> Array:
+        found = self.joints()
+        return np.array([found[name] for name in self._robot.arm_joints])
+
+    def waited(self, goal: ServerGoalHandle, stage: str, future: Future, who: str) -> Any:
+        """The answer of another node.
+
+        Raises:
+            PushError: there is none, or the goal has ended.
+        """
+        begin = monotonic()
+        while not future.done():
+            self.check(goal, stage)
+            if monotonic() - begin > self._config.approach_timeout:
+                raise PushError(stage, f"{who} has not answered")
+            self._ending.wait(_LOOK)
+        return future.result()
+
+    def follow(
+        self, goal: ServerGoalHandle, follower: PlanFollower, measured: Callable[[], Array], on_plan: Callable[[], None]
+    ) -> None:
+        """Follow a plan to its end and renew it meanwhile.
+
+        Args:
+            goal: that asks for it.
+            follower: of the plan.
+            measured: (Q,) of arm and object.
+            on_plan: called with each new plan.
+
+        Raises:
+            PushError: why it was not followed to its end.
+        """
+        # From where the arm is: the gate believes no other.
+        began = ros_time(self._node)
+        self._commands.send(follower.trajectory)
+        while True:
+            self.check(goal, "push")
+            time, here = ros_time(self._node) - began, measured()
+            late = time - follower.progress(time, here[: len(self._robot.arm_joints)])
+            began, time = began + late, time - late
+            if follower.over(time, here):
+                break
+            fresh = follower.renew(time, here)
+            if follower.given_up:
+                raise PushError("push", f"no plan to go on with: {follower.message}")
+            while ros_time(self._node) - began < time + self._follow.period:
+                self.check(goal, "push")
+                self._ending.wait(_LOOK)
+            if fresh:
+                self._commands.send(follower.remaining(ros_time(self._node) - began))
+                on_plan()
+        end = follower.trajectory.start + follower.trajectory.duration
+        while ros_time(self._node) - began < end:
+            self.check(goal, "push")
+            self._ending.wait(_LOOK)
+
+    def rest(self) -> None:
+        """Nothing moves until the next approach."""
+        begin = monotonic()
+        while not self._commands.settled() and monotonic() - begin < _REST:
+            self._ending.wait(_LOOK)
+        self._commands.heart.stop()
+
+    def stop(self) -> None:
+        """Stop the arm."""
+        self._commands.stop()
+
+    def end(self) -> None:
+        """Stop, and let nothing follow."""
+        self._ending.set()
+        self._commands.stop()
+
+    def settled(self) -> bool:
+        """Whether the stop has reached the gate."""
+        return self._commands.settled()
+
+
+def _solid(push: ContactPush) -> DistanceShape:
+    """The object as a solid, in the frame in which it stands on z = 0."""
+    kind, size, thing = push.config.object, push.config.size, push.thing
+    middle = pose_from_matrix(make_transform(translation=[0.0, 0.0, thing.height]))
+    if kind == "box":
+        return DistanceShape(type=DistanceShape.BOX, dimensions=list(size), pose=middle)
+    if kind == "ball":
+        return DistanceShape(type=DistanceShape.SPHERE, dimensions=[0.5 * size[0]], pose=middle)
+    top = float((thing.centers[:, 2] + thing.radii).max())
+    middle.position.z = 0.5 * (top + thing.height)
+    return DistanceShape(type=DistanceShape.CYLINDER, dimensions=[top + thing.height, thing.reach], pose=middle)
