@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from rclpy.action.client import ClientGoalHandle
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
@@ -19,6 +18,7 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.execution.candidates import is_near
 from morphit_ros.execution.clearing import crowded
 from morphit_ros.execution.displacement import planar_motion
+from morphit_ros.execution.failed_grasps import Failed, FailedGrasps
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.execution.weighing import Load
@@ -34,11 +34,6 @@ from morphit_ros.ros.scene.messages import cloud_of, target_of
 # Until clouds are looked at again, by the clock of the cameras [s].
 _SEE_AGAIN = 0.5
 _MODES = {"segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP}
-# An object whose middle is further from where one was is another one, or lies otherwise [m]; of so many is known which
-# grasps failed.
-_SAME, _MOST = 0.03, 20
-# What is taken away lets cameras see what is no further from it [m].
-_NEAR = 0.15
 # Who answers in a stage.
 _SERVERS = {"segment": "scene_perception", "plan_grasp": "grasp_planning"}
 
@@ -68,14 +63,6 @@ class PickStepsConfig(Config):
         minimum=0.5,
         maximum=60.0,
     )
-
-
-class _Known(NamedTuple):
-    """Of an object that a goal failed at: as it was seen last, (4, 4) of grasps that failed, goals that put it off."""
-
-    object: SegmentedObject
-    grasps: list[Array]
-    put_off: int
 
 
 class PickSteps:
@@ -108,7 +95,7 @@ class PickSteps:
         self._lives = NodeWatch(node, tuple(_SERVERS.values()), config.node_timeout, inputs)
         self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
         self._weighed_center = weighed_center
-        self._failed: list[_Known] = []
+        self._failed = FailedGrasps()
 
     def begin(self, job: ExecutionJob) -> None:
         """Wait for perception, which may still be warming up, and go on from there; again after a failed attempt."""
@@ -116,18 +103,11 @@ class PickSteps:
         self._begin(job)
 
     def remember(self, job: ExecutionJob) -> None:
-        """Know which grasps failed in a job that has ended, for the next one at that object while it lies there."""
+        """Know which grasps failed in a job that has ended, and what was weighed, for the next one at that object."""
         if job.target is None:
             return
-        here = job.target
-        self._failed = [entry for entry in self._failed if _motion(entry.object, here, _SAME) is None]
-        if job.failed:
-            self._failed = [*self._failed, _Known(here, job.failed_grasps, job.put_off)][-_MOST:]
-        else:
-            # What lay beside it is seen otherwise now.
-            self._failed = [
-                entry._replace(put_off=0) if _gap(entry.object, here) < _NEAR else entry for entry in self._failed
-            ]
+        failed = Failed(job.failed_grasps, job.put_off, self._weighed(job, job.target)) if job.failed else None
+        self._failed.remember(*_seen(job.target), failed)
 
     def _begin(self, job: ExecutionJob) -> None:
         remedy = f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?"
@@ -159,9 +139,7 @@ class PickSteps:
         if job.target is not None:
             self._carry_along(job, job.target, goal.object)
         else:
-            known = self._failed_at(goal.object)
-            job.failed_poses = [pose for entry in known for pose in entry.grasps]
-            job.put_off = max((entry.put_off for entry in known), default=0)
+            job.failed_poses, job.put_off, job.weighed = self._failed.at(*_seen(goal.object))
         if job.weighed is not None:
             goal.mass, goal.center_of_mass = job.weighed[0], point_from_array(job.weighed[1])
         job.target = goal.object
@@ -170,8 +148,7 @@ class PickSteps:
 
     def _carry_along(self, job: ExecutionJob, before: SegmentedObject, now: SegmentedObject) -> None:
         """After an attempt: the object may lie elsewhere than before it, and what was learned of it goes along."""
-        if job.weighed_now and job.load is not None:
-            job.weighed, job.weighed_now = (job.load.mass, self._weighed_center(job.load, before)), False
+        job.weighed, job.weighed_now = self._weighed(job, before), False
         moved = _motion(before, now)
         if job.weighed is not None:
             mass, center = job.weighed
@@ -179,14 +156,11 @@ class PickSteps:
         if moved is not None:
             job.failed_poses = [moved @ pose for pose in job.failed_poses]
 
-    def _failed_at(self, seen: SegmentedObject) -> list[_Known]:
-        """What earlier jobs have taught of an object that lies where it lay then, moved along."""
-        known = [(_motion(entry.object, seen, _SAME), entry) for entry in self._failed]
-        return [
-            _Known(seen, [moved @ pose for pose in entry.grasps], entry.put_off)
-            for moved, entry in known
-            if moved is not None
-        ]
+    def _weighed(self, job: ExecutionJob, before: SegmentedObject) -> tuple[float, Array] | None:
+        """Mass and centre of mass by the last attempt that weighed, of the object as it was seen before the present."""
+        if job.weighed_now and job.load is not None:
+            return job.load.mass, self._weighed_center(job.load, before)
+        return job.weighed
 
     def _planning(self, job: ExecutionJob, scene: Segment.Response, handle: ClientGoalHandle) -> None:
         if not handle.accepted:
@@ -203,7 +177,7 @@ class PickSteps:
             if not grasps:
                 job.put_off += 1
                 text = f"put off: all {len(plan.grasps.grasps)} grasps touch sides that no camera saw"
-                raise JobFailed("plan_grasp", text, FailureMode.NO_GRASP)
+                raise JobFailed("plan_grasp", text, FailureMode.PUT_OFF)
         plan.grasps.grasps = self._unlike_failed(grasps, job.failed_poses)
         goal = ExecuteGrasp.Goal(
             grasps=plan.grasps, object=target_of(scene.objects), scene=scene.objects, table=scene.table
@@ -239,24 +213,18 @@ class PickSteps:
         return others or grasps
 
 
-def _motion(before: SegmentedObject, now: SegmentedObject, reach: float = np.inf) -> Array | None:
-    """(4, 4) from where an object was to where it is; None where that is not known, or further than a reach [m]."""
-    clouds = [cloud_of(item).finite().points for item in (before, now)]
-    if before.header.frame_id != now.header.frame_id or not all(map(len, clouds)):
-        return None
-    first, second = (0.5 * (points.min(axis=0) + points.max(axis=0)) for points in clouds)
-    return planar_motion(*clouds) if float(np.linalg.norm(second - first)) <= reach else None
+def _motion(before: SegmentedObject, now: SegmentedObject) -> Array | None:
+    """(4, 4) from where an object was to where it is; None where that is not known."""
+    (points, frame), (others, other) = _seen(before), _seen(now)
+    return planar_motion(points, others) if frame == other and len(points) and len(others) else None
+
+
+def _seen(thing: SegmentedObject) -> tuple[Array, str]:
+    """Points (N, 3) of an object, and their frame."""
+    return cloud_of(thing).finite().points, thing.header.frame_id
 
 
 def _crowded(scene: SegmentedObjectArray) -> bool:
     """Whether something lies close beside the target of a scene."""
     clouds = [cloud_of(item).finite().points for item in scene.objects]
     return crowded(clouds, scene.target)
-
-
-def _gap(thing: SegmentedObject, other: SegmentedObject) -> float:
-    """From the middle of one to the nearest point of another, infinite where that is not known [m]."""
-    points, others = (cloud_of(item).finite().points for item in (thing, other))
-    if thing.header.frame_id != other.header.frame_id or not len(points) or not len(others):
-        return np.inf
-    return float(np.linalg.norm(others - 0.5 * (points.min(axis=0) + points.max(axis=0)), axis=1).min())

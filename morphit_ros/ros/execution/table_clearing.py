@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 from action_msgs.msg import GoalStatus
-from geometry_msgs.msg import Point, PointStamped
+from geometry_msgs.msg import Point, PointStamped, PoseStamped
 from rclpy.node import Node
 from rclpy.task import Future
 
 from morphit_interfaces.action import Pick, Place, Push, Recover
 from morphit_interfaces.srv import Segment
-from morphit_ros.execution.clearing import Clearing
+from morphit_ros.execution.clearing import FAULTS, Clearing
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.places import PlaceRegion
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import Stopwatch, steady_timer
-from morphit_ros.ros.core.conversions import matrix_from_pose
+from morphit_ros.ros.core.conversions import matrix_from_pose, pose_from_matrix
 from morphit_ros.ros.execution.asking import AskingConfig, Request
 from morphit_ros.ros.execution.place_region import region_pose
 from morphit_ros.ros.scene.messages import cloud_of
@@ -31,7 +31,7 @@ _PERIOD = 0.5
 # Looks in a row that see nothing at all before that is believed.
 _LOOKS = 3
 # After these the robot does not go on by itself.
-_FAULTS = (FailureMode.ROBOT_FAULT.value, FailureMode.CANCELLED.value, FailureMode.BAD_REQUEST.value)
+_ENDS = (FailureMode.CANCELLED.value, FailureMode.BAD_REQUEST.value)
 
 
 class TableClearing:
@@ -58,25 +58,26 @@ class TableClearing:
     ) -> None:
         self._node, self._times, self._on_end = node, times, on_end
         self._region = region_pose(region, "world")
-        self._size, self._lift_height = [float(side) for side in size], lift_height
-        self._clearing = Clearing(PlaceRegion(matrix_from_pose(self._region.pose), np.array(self._size)))
+        self._lift_height = lift_height
+        self._clearing = Clearing(PlaceRegion(matrix_from_pose(self._region.pose), np.array(size, dtype=np.float64)))
         self._segment = interfaces.SEGMENT.call(node)
         self._picking = Request(
             node, interfaces.PICK, times, on_feedback, self._on_picked, (interfaces.SEGMENT, interfaces.PLAN_GRASP)
         )
         self._placing = Request(node, interfaces.PLACE, times, on_feedback, self._on_placed)
-        self._dropping = Request(node, interfaces.PLACE, times, on_feedback, self._on_dropped)
         self._returning = Request(node, interfaces.PLACE, times, on_feedback, self._on_returned)
-        self._recovering = Request(node, interfaces.RECOVER, times, on_feedback, self._on_returned)
+        self._recovering = Request(node, interfaces.RECOVER, times, on_feedback, self._on_recovered)
         self._pushing = Request(node, interfaces.PUSH, times, on_feedback, self._on_pushed)
         self._rising = Request(node, interfaces.RECOVER, times, on_feedback, self._on_risen)
         self._requests = (
-            self._picking, self._placing, self._dropping, self._returning, self._recovering, self._pushing,
-            self._rising,
+            self._picking, self._placing, self._returning, self._recovering, self._pushing, self._rising,
         )  # fmt: skip
         self._waited, self._seen, self._time = Stopwatch(node), Stopwatch(node), Stopwatch(node)
         self._begun, self._empty = False, 0
         self._points: Array = np.empty((0, 3))
+        # Where what is held may go that was not tried yet, and faults that were recovered from since the last success.
+        self._places: list[PlaceRegion] = []
+        self._faults = 0
         self._answer: Future | None = None
         self._failure = ""
         self._over = False
@@ -124,7 +125,7 @@ class TableClearing:
                 # Durations are not those of a start.
                 self._begun = True
                 self._time.start()
-            self._points = objects[chosen]
+            self._points, self._places = objects[chosen], self._clearing.places(objects, chosen)
             middle = 0.5 * (self._points.min(axis=0) + self._points.max(axis=0))
             goal = Pick.Goal(rule=Pick.Goal.RULE_NEAREST, lift_height=self._lift_height)
             goal.point = PointStamped(point=Point(x=float(middle[0]), y=float(middle[1]), z=float(middle[2])))
@@ -153,42 +154,75 @@ class TableClearing:
 
     def _on_picked(self, answer: Any, problem: str) -> None:
         result = None if answer is None else answer.result
-        if result is None or result.failure_mode in _FAULTS:
-            self._end(problem if result is None else f"{result.failed_stage}: {result.message}", False)
+        if result is None:
+            self._end(problem, False)
         elif result.success and answer.status == GoalStatus.STATUS_SUCCEEDED:
-            self._placing.ask(self._place(self._size))
+            self._put_away()
         else:
-            self._tell(f"not picked, {result.failed_stage}: {result.message}")
-            self._clearing.note(self._points, False)
+            self._failure = f"not picked, {result.failed_stage}: {result.message}"
+            if result.failure_mode in _ENDS:
+                self._end(self._failure, False)
+            elif result.failure_mode == FailureMode.ROBOT_FAULT.value:
+                self._recover()
+            else:
+                self._go_on(result.failure_mode == FailureMode.PUT_OFF.value)
 
-    def _place(self, size: Sequence[float]) -> Place.Goal:
-        goal = Place.Goal(region_size=size, height=self._clearing.way_down)
-        goal.region = self._region
-        return goal
+    def _put_away(self) -> None:
+        """Ask for the best of the places that are left."""
+        place = self._places[0]
+        goal = Place.Goal(region_size=place.size.tolist(), height=self._clearing.way_down)
+        goal.region = PoseStamped(header=self._region.header, pose=pose_from_matrix(place.T_base_region))
+        self._placing.ask(goal)
 
     def _on_placed(self, answer: Any, problem: str) -> None:
         result = None if answer is None else answer.result
-        if result is not None and result.failed_stage == "request" and self._clearing.is_bin:
-            # Larger than the bin, as what hangs together may seem: over its middle.
-            self._dropping.ask(self._place([0.0, 0.0]))
-        else:
-            self._on_dropped(answer, problem)
-
-    def _on_dropped(self, answer: Any, problem: str) -> None:
-        """What became of the last try to put it into the region."""
-        result = None if answer is None else answer.result
+        place = self._places.pop(0)
         if result is not None and result.success:
-            self._clearing.note(self._points, True)
+            self._clearing.note(self._points, True, place=place)
+            self._faults = 0
             self._tell(f"{self._clearing.cleared} put into the region")
             return
-        self._failure = problem if result is None else f"{result.failed_stage}: {result.message}"
         if result is None:
-            self._end(f"could not put it down, {self._failure}", False)
+            self._end(f"could not put it down, {problem}", False)
+            return
+        self._failure = f"could not put it down, {result.failed_stage}: {result.message}"
+        if result.holding and self._places:
+            self._put_away()
         elif result.holding:
             # Back to where it was, as far as the way there is free.
             self._returning.ask(Place.Goal(height=self._clearing.way_down))
         else:
             self._recovering.ask(Recover.Goal(open=True))
+
+    def _on_returned(self, answer: Any, problem: str) -> None:
+        result = None if answer is None else answer.result
+        if result is None:
+            self._end(f"{self._failure}; {problem}", False)
+        elif result.success:
+            self._go_on()
+        else:
+            self._recover()
+
+    def _recover(self) -> None:
+        """After a fault, or with something that can neither be put away nor back: open the hand, and go home."""
+        self._faults += 1
+        if self._faults > FAULTS:
+            self._end(self._failure, False)
+        else:
+            self._recovering.ask(Recover.Goal(open=True))
+
+    def _on_recovered(self, answer: Any, problem: str) -> None:
+        """The hand is empty and elsewhere, or this is the end."""
+        result = None if answer is None else answer.result
+        if result is None or not result.success:
+            self._end(self._failure, False)
+        else:
+            self._go_on()
+
+    def _go_on(self, put_off: bool = False) -> None:
+        """Look anew, after an attempt that failed, or was put off."""
+        self._tell(self._failure)
+        self._clearing.note(self._points, False, put_off)
 
     def _on_pushed(self, answer: Any, problem: str) -> None:
         result = None if answer is None else answer.result
@@ -208,15 +242,6 @@ class TableClearing:
         if result is None or not result.success:
             why = problem if result is None else f"{result.failed_stage}: {result.message}"
             self._end(f"could not get up after a push, {why}", False)
-
-    def _on_returned(self, answer: Any, problem: str) -> None:
-        """After a place that failed: the hand is empty and elsewhere, or this is the end."""
-        result = None if answer is None else answer.result
-        if result is None or not result.success:
-            self._end(f"could not put it down, {self._failure}", False)
-            return
-        self._tell(f"not put down, {self._failure}")
-        self._clearing.note(self._points, False)
 
     def _tell(self, text: str) -> None:
         self._node.get_logger().info(text)
