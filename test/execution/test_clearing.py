@@ -187,5 +187,13 @@ def test_what_cannot_be_picked_is_pushed_and_tried_again_a_few_times() -> None:
     assert work.choose_push([cube(0.42, -0.42)], UP) is None
 
 
+def test_pushes_that_the_arm_cannot_make_end_it_once_each_was_tried_both_ways() -> None:
+    work, things = clearing(), [cube(0.3 + 0.1 * number, 0.2) for number in range(4)]
+    for _ in range(8):
+        assert work.choose_push(things, UP) is not None
+        work.note_push(False)
+    assert work.choose_push(things, UP) is None and work.pushed == 0
+
+
 def test_a_region_well_above_the_table_is_a_bin() -> None:
     assert [Clearing(clearing().region, height).is_bin for height in (0.0, -0.05, -0.051)] == [False, False, True]
