@@ -17,16 +17,17 @@ from numpy.typing import NDArray
 from morphit_bench.grasping.methods import grasp_method
 from morphit_bench.picks.feasibility import check_feasibility
 from morphit_bench.picks.pick import PickJob, follow
-from morphit_bench.picks.place import held_grasp, push_aside, put_down_at
+from morphit_bench.picks.place import held_grasp, push_aside, put_down_at, recover
 from morphit_bench.picks.runs import job_of, usual_object
 from morphit_bench.picks.views import look, near_points, view_of
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.clearing import Clearing
+from morphit_ros.execution.clearing import FAULTS, PUT_OFF, Clearing, crowded
 from morphit_ros.execution.contact_watch import FreeMotion
+from morphit_ros.execution.failed_grasps import FailedGrasps
 from morphit_ros.execution.failure import FailureMode
-from morphit_ros.execution.handling import HandStage
 from morphit_ros.execution.held import HeldGrasp, Surroundings
 from morphit_ros.execution.obstacles import fine_obstacle, loose_obstacle, object_obstacle, table_obstacle
+from morphit_ros.execution.pick import PickRequest
 from morphit_ros.execution.places import PlaceRegion, free_places
 from morphit_ros.execution.pushing import pushes
 from morphit_ros.execution.sequence import GraspSequence
@@ -34,6 +35,7 @@ from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig, S
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
 from morphit_ros.grasping import PlannerConfig
+from morphit_ros.memory.thing import Weight
 from morphit_ros.perception import PerceptionConfig, Scene
 from morphit_ros.perception.configuration import ObjectConfig
 from morphit_ros.perception.scene import LOOSE
@@ -59,6 +61,8 @@ _UP = np.array([0.0, 0.0, 1.0])
 _PUSHED_OBJECT = "pushed object"
 # Stage of an attempt that is left to a later look.
 _PUT_OFF = "put off"
+# Frame of the clouds of which is known what failed.
+_BASE = "base"
 
 
 @dataclass(frozen=True)
@@ -227,10 +231,11 @@ class HeapClearing:
         self._T_world_region = make_transform(rotation, (x, y, z))
         self._region = PlaceRegion(self._T_base_world @ self._T_world_region, np.array(plan.size))
         self._clearing = Clearing(self._region, float(self._T_base_world[2, 3]))
+        self._failed = FailedGrasps()
         self._free_motion = FreeMotion()
         self._looks = 0
-        # Why what could not be put down could not be put back either.
-        self._not_back = ""
+        # Faults that it recovered from since the last success.
+        self._faults = 0
 
     def run(self) -> HeapResult:
         """From the first look to the end."""
@@ -256,9 +261,10 @@ class HeapClearing:
                     end = f"{left} left that could not be picked" if left else "the table is clear"
                 continue
             vain = 0
-            attempt, fault, tried = self._attempt(scene, chosen, eyes, seconds, objects)
-            self._clearing.note(objects[chosen], attempt.success, tried, attempt.stage == _PUT_OFF)
+            attempt, fault, place = self._attempt(scene, chosen, eyes, seconds, objects)
+            self._clearing.note(objects[chosen], attempt.success, attempt.stage == _PUT_OFF, place)
             attempts.append(attempt)
+            self._faults = 0 if attempt.success else self._faults
             if fault:
                 end = fault
             elif sum(attempt.executed for attempt in attempts) >= self._plan.attempts * len(cell.objects):
@@ -294,62 +300,84 @@ class HeapClearing:
 
     def _attempt(
         self, scene: Scene, chosen: int, eyes: Array, seconds: float, objects: Sequence[Array]
-    ) -> tuple[HeapAttempt, str, Array | None]:
-        """What became of one, why nothing can follow it, empty if something can, and the grasp (4, 4) that was made."""
+    ) -> tuple[HeapAttempt, str, PlaceRegion | None]:
+        """What became of one, why nothing can follow it, empty if something can, and where the object was put."""
         cell, job = self._workcell, self._job
         before, inside = cell.poses(), self._inside()
         target, shown = self._shown(scene.objects[chosen].points)
         attempt = HeapAttempt(target, shown, False, computing={"see": seconds})
         began = time.perf_counter()
+        failed = self._failed.at(objects[chosen], _BASE)
         view = view_of(scene, chosen, eyes)
+        if failed.weighed is not None:
+            weight = failed.weighed.moved(cell.T_world_base)
+            view = replace(view, mass=weight.mass, center_of_mass=weight.center)
         planner = grasp_method("morphit", config=PlannerConfig(unseen_last=True))
-        others = [cell.T_world_base @ pose for pose in self._clearing.tried(objects[chosen])]
+        others = [cell.T_world_base @ pose for pose in failed.grasps]
         plan = job.plan(cell, view, planner, 1000 * self._number + self._looks, others)
         attempt.computing["plan_grasp"] = time.perf_counter() - began
         if not plan.grasps:
+            self._failed.remember(objects[chosen], _BASE, failed)
             return replace(attempt, stage="plan_grasp", message=plan.message), "", None
-        if self._clearing.cautious(objects, chosen):
+        if failed.put_off < PUT_OFF and crowded(objects, chosen):
             seen = [grasp for grasp in plan.grasps if grasp.on_seen_sides]
             if not seen:
+                self._failed.remember(objects[chosen], _BASE, failed._replace(put_off=failed.put_off + 1))
                 text = f"all {len(plan.grasps)} grasps touch sides that no camera saw"
                 return replace(attempt, stage=_PUT_OFF, message=text), "", None
             plan = replace(plan, grasps=seen)
         began = time.perf_counter()
         request = job.request(cell, view, plan, self._obstacles(scene, chosen), self._solids)
         sequence = GraspSequence(
-            job.backend, job.robot, job.limits, self._sequence, "simulated clock", self._free_motion
+            job.backend, job.robot, job.limits, self._sequence, "simulated clock", self._free_motion, job.scale
         )
         sequence.start(request, cell.joint_state(), cell.time)
         update, durations = follow(cell, sequence, _LONGEST)
         attempt = replace(attempt, executed=update.grasp_index >= 0, durations=durations)
-        tried = request.candidates[update.grasp_index].T_base_gripper if attempt.executed else None
-        fault = ""
+        tried = [request.candidates[update.grasp_index].T_base_gripper] if attempt.executed else []
+        fault, place = "", None
         if not update.success:
             attempt = replace(attempt, stage=(update.failed_stage or update.stage).value, message=update.message)
             if update.mode is None or update.mode in _FAULTS:
                 fault = f"{attempt.stage}: {attempt.message or 'no end within the time limit'}"
         else:
             held = held_grasp(job, cell, view, request, update.grasp_index)
-            try:
-                try:
-                    places = free_places(held, self._region)
-                except InvalidInputError:
-                    if not self._clearing.is_bin:
-                        raise
-                    places = free_places(held, replace(self._region, size=np.zeros(2)))
-                height = self._clearing.way_down
-                put, put_down, placing = put_down_at(job, cell, held, places, height, self._solids)
-                durations |= placing
-                problem = "" if put.success and put_down is not None else put.message or "no end within the time limit"
-                stage = (put.failed_stage or put.stage).value
-            except InvalidInputError as error:
-                problem, stage = str(error), "request"
+            stage, problem, place = self._put_away(held, self._clearing.places(objects, chosen), durations)
             if problem:
                 attempt = replace(attempt, stage=stage, message=problem)
-                if not self._give_back(held):
-                    fault = f"could not put it down, {stage}: {problem}; nor back: {self._not_back}"
+                fault = self._give_back(held, request)
+        if fault and self._faults < FAULTS and self._recovered(request):
+            self._faults, fault = self._faults + 1, ""
         attempt.computing["motion"] = time.perf_counter() - began
-        return self._judged(attempt, before, inside, target), fault, tried
+        weighed = failed.weighed
+        if update.load is not None:
+            load, points = update.load, objects[chosen]
+            weighed = Weight(load.mass, load.mass_deviation, load.center_within(points), load.center_covariance(points))
+        failed = failed._replace(grasps=[*failed.grasps, *tried], weighed=weighed)
+        self._failed.remember(objects[chosen], _BASE, None if place is not None else failed)
+        return self._judged(attempt, before, inside, target), fault, place
+
+    def _put_away(
+        self, held: HeldGrasp, regions: Sequence[PlaceRegion], durations: dict[str, float]
+    ) -> tuple[str, str, PlaceRegion | None]:
+        """Put what is held into the first region that it goes into: where that failed, why, and the region."""
+        stage, problem = "", ""
+        for region in regions:
+            try:
+                places = free_places(held, region)
+            except InvalidInputError as error:
+                stage, problem = "request", str(error)
+                continue
+            height = self._clearing.way_down
+            put, put_down, placing = put_down_at(self._job, self._workcell, held, places, height, self._solids)
+            for name, seconds in placing.items():
+                durations[name] = durations.get(name, 0.0) + seconds
+            if put.success and put_down is not None:
+                return "", "", region
+            stage, problem = (put.failed_stage or put.stage).value, put.message or "no end within the time limit"
+            if not self._holds(held):
+                break
+        return stage, problem, None
 
     def _push(self, scene: Scene, chosen: int, tip: bool) -> tuple[str, float, str]:
         """Push an object aside, or over: what it is, how far it went [m], and why not as it should."""
@@ -378,20 +406,25 @@ class HeapClearing:
         went = float(np.linalg.norm((cell.poses()[number] - before)[:3, 3]))
         return target, went, update.message if not update.success else ""
 
-    def _give_back(self, held: HeldGrasp) -> bool:
-        """After a place that failed: put back what the hand still holds, else open it; whether that went well."""
-        cell, job = self._workcell, self._job
-        positions = cell.joint_state().as_dict()
-        aperture = job.robot.aperture(positions) or 0.0
-        empty = job.two_fingers.aperture_min + self._sequence.stall_margin
-        if not held.contradiction(aperture, empty):
-            height = self._clearing.way_down
-            back = put_down_at(job, cell, held, [held.T_base_gripper], height, self._solids)[0]
-            self._not_back = back.message
-            return back.success
-        nothing = replace(held, points=np.empty((0, 3)))
-        stages = HandStage.RELEASE, HandStage.RETREAT, HandStage.HOME
-        return put_down_at(job, cell, nothing, [], solids=self._solids, stages=stages)[0].success
+    def _holds(self, held: HeldGrasp) -> bool:
+        job = self._job
+        aperture = job.robot.aperture(self._workcell.joint_state().as_dict()) or 0.0
+        return not held.contradiction(aperture, job.two_fingers.aperture_min + self._sequence.stall_margin)
+
+    def _give_back(self, held: HeldGrasp, request: PickRequest) -> str:
+        """After a place that failed: put back what the hand still holds, else open it; why not, empty if it did."""
+        if not self._holds(held):
+            return "" if self._recovered(request) else "the hand does not get away from where it lost the object"
+        height = self._clearing.way_down
+        back = put_down_at(self._job, self._workcell, held, [held.T_base_gripper], height, self._solids)[0]
+        return "" if back.success else f"it can neither be put down nor back: {back.message}"
+
+    def _recovered(self, request: PickRequest) -> bool:
+        """Open the hand wherever it is, and go home; whether that went well."""
+        target = () if request.target is None else (request.target,)
+        around = Surroundings(request.table, (*target, *request.obstacles))
+        name = "" if request.target is None else request.target.name
+        return recover(self._job, self._workcell, around, name, self._solids)
 
     def _judged(
         self, attempt: HeapAttempt, before: Sequence[Array], inside: NDArray[np.bool_], target: str

@@ -110,7 +110,7 @@ class PickJob:
     ) -> None:
         self.robot, self.gripper = robot, gripper
         self.backend, self.robot_spheres, self._reachability = backend, robot_spheres, reachability
-        self._scale = scale
+        self.scale = scale
         # The object of the last pick, before it was touched (N, 3), in the world [m].
         self._seen: Array = np.empty((0, 3))
 
@@ -321,7 +321,7 @@ class PickJob:
         recenter: bool,
     ) -> PickResult:
         sequence = GraspSequence(
-            self.backend, self.robot, self.limits, settings, clock="simulated clock", scale=self._scale
+            self.backend, self.robot, self.limits, settings, clock="simulated clock", scale=self.scale
         )
         before = workcell.object_pose()
         shift = 0.0

@@ -130,7 +130,6 @@ def put_down_at(
     places: Sequence[Array],
     height: float = _HEIGHT,
     solids: Sequence[Solid] = (),
-    stages: tuple[HandStage, ...] = _PUTTING_DOWN,
 ) -> tuple[HandUpdate, Array | None, dict[str, float]]:
     """The end of the hand's sequence, where it let go (4, 4), and stage → simulated seconds.
 
@@ -141,12 +140,26 @@ def put_down_at(
         places: (4, 4) of the gripper where it may let go, best first.
         height: of the straight way down [m].
         solids: what is known to be there, in the base frame.
-        stages: what is done, in order.
     """
     request = HandRequest(
-        stages, _gripper_pose(job), held, held.around, tuple(solids), places=tuple(places), height=height
+        _PUTTING_DOWN, _gripper_pose(job), held, held.around, tuple(solids), places=tuple(places), height=height
     )
     return _run(job, workcell, request)
+
+
+def recover(job: PickJob, workcell: Workcell, around: Surroundings, target: str, solids: Sequence[Solid] = ()) -> bool:
+    """Open the hand where it is, go up and home, as the action `recover` does with `open`; whether that went well.
+
+    Args:
+        job: the robot.
+        workcell: with the hand anywhere.
+        around: what stands there, in the base frame.
+        target: of these, what the hand may touch on its way up; empty for nothing.
+        solids: what is known to be there, in the base frame.
+    """
+    stages = HandStage.RELEASE, HandStage.RETREAT, HandStage.HOME
+    request = HandRequest(stages, _gripper_pose(job), None, around, tuple(solids), target, height=_HEIGHT)
+    return bool(_run(job, workcell, request)[0].success)
 
 
 def push_aside(

@@ -9,16 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_ros.execution.places import PlaceRegion
-from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
+from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, matrix_from_rpy, transform_points
 
 # Objects whose middles are nearer than this in two looks are the same one [m].
 _SAME = 0.03
 # Of a pick of one object, since a success beside it.
 _ATTEMPTS = 2
-# Of what cannot be picked, since the last success.
-_PUSHES = 4
+# Of what cannot be picked, since the last success; those that the arm cannot make don't count.
+_PUSHES = 6
 # Looks at an object where it lies that find nothing but grasps on sides that no camera saw, before these are tried.
-_PUT_OFF = 2
+PUT_OFF = 2
+# So often it recovers from a fault of the robot, or drops what can neither be put away nor back, since a success.
+FAULTS = 2
 # What has less room beside it may lean on something, or hide it [m].
 _ALONE = 0.04
 # Straight way down to a place: on the table, and over a bin, where objects fall the rest [m].
@@ -27,6 +29,12 @@ _DOWN, _OVER_BIN = 0.1, 0.03
 _BIN = 0.05
 # Share of the points of what leans on the rim of a bin that are over it, at least.
 _OVER_RIM = 0.05
+# Over a bin: as far apart are places; so much is kept free around what was seen of an object, and above what lies
+# there; what fell in lies so high at least where cameras do not see it; so much lower is as good as the whole way from
+# the rim to the middle; so many places are offered, so far from each other [m].
+_STEP, _FREE, _FALLEN, _FROM_RIM, MOST_DROPS, _ELSEWHERE = 0.025, 0.015, 0.03, 0.05, 4, 0.08
+# About the vertical; what fits as it lies is not turned [rad].
+_TURNS = np.radians([0.0, 45.0, -45.0, 90.0])
 # More room than this beside it does not make an object easier to pick [m].
 _ROOM = 0.1
 # What is taken away makes room for the hand at objects whose middle is no further from it [m].
@@ -51,12 +59,11 @@ class Clearing:
     attempts: int = 0
     pushed: int = 0
     _in_vain: int = 0
+    _push_tries: int = 0
     _failed: list[Array] = field(default_factory=list)
     _put_off: list[Array] = field(default_factory=list)
-    # Of these, since the last push.
-    _waiting: list[Array] = field(default_factory=list)
     _pushing: Array | None = None
-    _grasps: list[tuple[Array, Array]] = field(default_factory=list)
+    _drops: list[PlaceRegion] = field(default_factory=list)
 
     @property
     def way_down(self) -> float:
@@ -85,78 +92,112 @@ class Clearing:
         """Index of the object that is picked next, None if none is left that has not failed too often.
 
         What has failed twice waits until it lies elsewhere, or something beside it is gone. The one that reaches
-        highest, with room around it: what lies on others comes first, what stands close together last.
+        highest, with room around it: what lies on others comes first, what stands close together last. What was put off
+        twice comes where nothing else is left: what hides its sides may be gone before, and no push shows them.
 
         Args:
             objects: their clouds (N, 3) in the frame of the region.
             up: (3,) away from the table.
         """
-        left = [index for index in self.outside(objects) if self._tries(_middle(objects[index])) < _ATTEMPTS]
+        middles = {index: _middle(objects[index]) for index in self.outside(objects)}
+        left = [index for index, middle in middles.items() if self._tries(middle) < _ATTEMPTS] or [
+            index
+            for index, middle in middles.items()
+            if self._count(self._failed, middle) < _ATTEMPTS and self._count(self._put_off, middle) < 2 * PUT_OFF
+        ]
         return max(left, key=lambda index: self._ease(objects, index, up), default=None)
 
-    def cautious(self, objects: Sequence[Array], index: int) -> bool:
-        """Whether an object is put off if all its grasps touch sides that no camera saw; objects as of `choose`.
+    def places(self, objects: Sequence[Array], index: int) -> list[PlaceRegion]:
+        """Where an object is put, best first; objects as of `choose`.
 
-        Where something is beside it, hidden sides are not where they would be on a table. What hides them may be gone
-        at the next try; only where both tries, and a push, have changed nothing they are tried.
+        On the table anywhere in the region. Over a bin, where what lies in it is lowest below the object, and above
+        that, so that bins fill up evenly and never refuse: parts of the region as large as the object, raised where
+        it is heaped. What is larger than the bin goes over its middle.
         """
-        return crowded(objects, index) and self._count(self._put_off, _middle(objects[index])) < _PUT_OFF
+        if not self.is_bin:
+            return [self.region]
+        T_region_base = invert_transform(self.region.T_base_region)
+        seen = [transform_points(T_region_base, points) for points in objects]
+        own = seen.pop(index)
+        others = np.concatenate([np.empty((0, 3)), *seen])
+        rated: list[tuple[float, float, Array, Array]] = []
+        for turn in _TURNS:
+            sides = np.ptp(own[:, :2] @ matrix_from_rpy((0.0, 0.0, turn))[:2, :2].T, axis=0) + 2.0 * _FREE
+            room = 0.5 * (self.region.size - sides)
+            if (room < 0.0).any():
+                continue
+            axes = [np.linspace(-side, side, 2 * int(side / _STEP) + 1) for side in room]
+            for middle in np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2):
+                level = self._level(others, middle, sides)
+                away = float((np.abs(middle) / (0.5 * self.region.size)).max())
+                rated.append((level + _FROM_RIM * away, level, middle, sides))
+        if not rated:
+            level = self._level(others, np.zeros(2), np.maximum(self.region.size, np.ptp(own[:, :2], axis=0)))
+            rated = [(level, level, np.zeros(2), np.zeros(2))]
+        chosen: list[tuple[float, Array, Array]] = []
+        for _, level, middle, sides in sorted(rated, key=lambda item: item[0]):
+            if all(np.linalg.norm(middle - other) >= _ELSEWHERE for _, other, _ in chosen):
+                chosen.append((level, middle, sides))
+        return [
+            PlaceRegion(
+                self.region.T_base_region @ make_transform(translation=(*middle, max(0.0, level + _FREE))), sides
+            )
+            for level, middle, sides in chosen[:MOST_DROPS]
+        ]
 
-    def tried(self, points: Array) -> list[Array]:
-        """Grasps (4, 4) that failed at an object of this cloud (N, 3) where it is now: others come first."""
-        middle = _middle(points)
-        return [pose for place, pose in self._grasps if self._same(place, middle)]
+    def note(
+        self,
+        points: Array,
+        success: bool,
+        put_off: bool = False,
+        place: PlaceRegion | None = None,
+    ) -> None:
+        """What became of an attempt at an object of this cloud (N, 3) in the frame of the region.
 
-    def note(self, points: Array, success: bool, grasp: Array | None = None, put_off: bool = False) -> None:
-        """What became of an attempt at an object of this cloud (N, 3), with a grasp (4, 4) in the frame of the region.
-
-        None stands for none that was made; `put_off`: as `cautious` wanted it.
+        `put_off`: its grasps touch sides that no camera saw, and something lies beside it; `place`: of `places`, where
+        it was put.
         """
         self.attempts += 1
+        if place is not None:
+            self._drops.append(place)
         if success:
             # Those beside it have more room now.
             self.cleared += 1
-            self._in_vain = 0
-            for known in (self._failed, self._put_off, self._waiting):
+            self._in_vain = self._push_tries = 0
+            for known in (self._failed, self._put_off):
                 known[:] = self._away(known, points)
             return
-        middle = _middle(points)
-        for known in (self._put_off, self._waiting) if put_off else (self._failed,):
-            known.append(middle)
-        if grasp is not None:
-            self._grasps.append((_middle(points), grasp))
+        (self._put_off if put_off else self._failed).append(_middle(points))
 
     def choose_push(self, objects: Sequence[Array], up: Array) -> tuple[int, bool] | None:
         """Index of the object that is pushed where none can be picked, and whether to tip it over; None to give up.
 
-        Arguments as of `choose`. Each is pushed aside before one is tipped over.
+        Arguments as of `choose`. Each is pushed aside before one is tipped over; where the arm can do neither with any,
+        this ends.
         """
         left = self.outside(objects)
-        if not left or self._in_vain >= _PUSHES:
+        if not left or self._in_vain >= _PUSHES or self._push_tries >= max(_PUSHES, 2 * len(left)):
             return None
         left.sort(key=lambda index: -self._ease(objects, index, up))
-        chosen = left[self._in_vain % len(left)]
+        chosen = left[self._push_tries % len(left)]
         self._pushing = objects[chosen]
-        return chosen, self._in_vain >= len(left)
+        return chosen, self._push_tries >= len(left)
 
     def note_push(self, done: bool = True) -> None:
         """What `choose_push` chose was pushed, or could not be if it was not done.
 
-        It and what lies beside it may lie otherwise now; elsewhere what failed would fail again. What was put off has
-        waited long enough.
+        It and what lies beside it may lie otherwise now; elsewhere what failed would fail again.
         """
         self.pushed += done
-        self._in_vain += 1
-        self._waiting.clear()
+        self._in_vain += done
+        self._push_tries += 1
         if done and self._pushing is not None:
             self.note_change(self._pushing)
 
     def note_change(self, points: Array) -> None:
         """What lies beside a cloud (N, 3) that was moved may be tried again: it has other room, or lies otherwise."""
-        self._waiting.clear()
-        self._failed = self._away(self._failed, points)
-        places = self._away([place for place, _ in self._grasps], points)
-        self._grasps = [(place, pose) for place, pose in self._grasps if any(place is kept for kept in places)]
+        for known in (self._failed, self._put_off):
+            known[:] = self._away(known, points)
 
     @staticmethod
     def _away(middles: Sequence[Array], points: Array) -> list[Array]:
@@ -174,8 +215,18 @@ class Clearing:
         local = transform_points(invert_transform(self.region.T_base_region), points)
         return np.asarray((np.abs(local[:, :2]) <= 0.5 * self.region.size).all(axis=1))
 
+    def _level(self, others: Array, middle: Array, sides: Array) -> float:
+        """Height of what lies below a rectangle in the frame of the region, by what is seen and by what was dropped."""
+        below = others[(np.abs(others[:, :2] - middle) <= 0.5 * sides).all(axis=1), 2]
+        bottom = self.table_height - float(self.region.T_base_region[2, 3])
+        dropped = 0
+        for place in self._drops:
+            apart = np.abs((invert_transform(self.region.T_base_region) @ place.T_base_region)[:2, 3] - middle)
+            dropped += int((apart < 0.5 * (sides + place.size)).all())
+        return float(max(bottom + dropped * _FALLEN, below.max(initial=-np.inf)))
+
     def _tries(self, middle: Array) -> int:
-        return self._count(self._failed, middle) + self._count(self._waiting, middle)
+        return self._count(self._failed, middle) + self._count(self._put_off, middle)
 
     def _count(self, known: Sequence[Array], middle: Array) -> int:
         return sum(self._same(middle, other) for other in known)

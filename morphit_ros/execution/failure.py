@@ -25,6 +25,7 @@ class FailureMode(enum.Enum):
     BAD_REQUEST = "bad_request"
     NO_SCENE = "no_scene"
     NO_GRASP = "no_grasp"
+    PUT_OFF = "put_off"
     UNREACHABLE = "unreachable"
     OBJECT_MOVED = "object_moved"
     CONTACT_PREGRASP = "contact_pregrasp"

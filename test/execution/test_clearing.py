@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from morphit_ros.execution.clearing import Clearing
+from morphit_ros.execution.clearing import Clearing, crowded
 from morphit_ros.execution.places import PlaceRegion
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 
@@ -60,62 +60,43 @@ def test_one_that_fails_comes_after_others_and_is_given_up_until_something_has_c
     assert (work.cleared, work.attempts) == (2, 4)
 
 
-def test_hidden_sides_are_left_alone_until_two_tries_and_a_push_have_changed_nothing() -> None:
+def test_what_was_put_off_comes_where_nothing_else_is_left_and_before_a_push() -> None:
     work = clearing()
-    thing, beside = cube(0.5, 0.0), cube(0.5, 0.06)
-    # What stands alone goes down to the table where it is not seen.
-    assert not work.cautious([thing], 0) and not work.cautious([thing, cube(0.3, 0.2)], 0)
+    thing, other = cube(0.5, 0.0, side=0.05), cube(0.3, 0.2)
     for _ in range(2):
-        assert work.cautious([thing, beside], 0)
         work.note(thing, False, put_off=True)
-    assert work.choose([thing], UP) is None and work.choose_push([thing], UP) == (0, False)
-    work.note_push()
-    assert work.choose([thing], UP) == 0 and not work.cautious([thing, beside], 0)
-    # Elsewhere it is seen otherwise, and where what lay on its other side is gone.
-    assert work.cautious([beside, thing], 0) and work.cautious([thing + 0.05, beside], 0)
+    assert work.choose([thing, other], UP) == 1
+    for _ in range(2):
+        work.note(other, False)
+    assert work.choose([thing, other], UP) == 0
+    # Put off again and again it does not keep others from being pushed.
+    for _ in range(2):
+        work.note(thing, False, put_off=True)
+    assert work.choose([thing, other], UP) is None
+    # Where what lay beside it is gone it is seen otherwise.
     work.note(cube(0.5, -0.1), True)
-    assert work.cautious([thing, beside], 0)
+    assert work.choose([thing, other], UP) == 0
 
 
-def test_a_grasp_that_failed_is_known_until_the_object_lies_elsewhere() -> None:
-    work = clearing()
-    thing, other, grasp = cube(0.5, 0.0), cube(0.3, 0.2), make_transform(translation=(0.5, 0.0, 0.03))
-    work.note(thing, False, grasp)
-    work.note(thing, False)
-    assert work.tried(other) == [] and work.tried(cube(0.5, 0.06)) == []
-    np.testing.assert_array_equal(work.tried(thing + 0.005), [grasp])
-    # Another one that was cleared makes a bad grasp no better; a push does.
-    work.note(other, True)
-    assert len(work.tried(thing)) == 1
-    # A push of another one doesn't either, nor one that could not be done.
-    for chosen, done in ((other, True), (thing, False)):
-        assert work.choose_push([chosen], UP) is not None
-        work.note_push(done)
-        assert len(work.tried(thing)) == 1
-    assert work.choose_push([thing], UP) is not None
-    work.note_push()
-    assert work.tried(thing) == []
+def test_crowded_is_what_has_something_close_to_it() -> None:
+    assert crowded([cube(0.5, 0.0), cube(0.5, 0.06)], 0) and crowded([cube(0.5, 0.0), cube(0.5, 0.06)], 1)
+    assert not crowded([cube(0.5, 0.0)], 0) and not crowded([cube(0.5, 0.0), cube(0.3, 0.2)], 0)
 
 
 def test_what_failed_is_not_tried_again_after_a_push_that_changed_nothing_there() -> None:
     work = clearing()
-    plate, far, hidden = cube(0.5, 0.0, side=0.05), cube(0.3, 0.25), cube(0.7, 0.3)
+    plate, far = cube(0.5, 0.0, side=0.05), cube(0.3, 0.25)
     for _ in range(2):
         work.note(plate, False)
         work.note(far, False)
-        work.note(hidden, False, put_off=True)
-    assert work.choose([plate, far, hidden], UP) is None
+    assert work.choose([plate, far], UP) is None
     assert work.choose_push([far], UP) == (0, False)
     work.note_push(False)
-    # What was only put off has waited long enough.
-    assert work.choose([plate, far, hidden], UP) == 2
-    work.note(hidden, False)
-    work.note(hidden, False)
-    assert work.choose([plate, far, hidden], UP) is None
-    # Of what failed only what was pushed may lie better.
+    assert work.choose([plate, far], UP) is None
+    # Only what was pushed may lie better.
     assert work.choose_push([far], UP) is not None
     work.note_push()
-    assert work.choose([plate, far, hidden], UP) == 1
+    assert work.choose([plate, far], UP) == 1
 
 
 def test_objects_fall_into_a_region_above_the_table_and_are_put_down_on_it() -> None:
@@ -126,6 +107,46 @@ def test_objects_fall_into_a_region_above_the_table_and_are_put_down_on_it() -> 
     # It is the table that counts, not the frame.
     bin_above.table_height = 0.18
     assert bin_above.way_down == 0.1
+
+
+def bin_of(*sides: float) -> Clearing:
+    return Clearing(PlaceRegion(make_transform(translation=(0.4, -0.4, 0.2)), np.array(sides)))
+
+
+def test_a_bin_is_filled_evenly_and_never_too_full() -> None:
+    work = bin_of(0.3, 0.2)
+    thing = cube(0.4, 0.2, side=0.05)
+    # The first into the middle, and no two into the same place.
+    centers = []
+    for _ in range(3):
+        place = work.places([thing], 0)[0]
+        work.note(thing, True, place=place)
+        centers.append(place.T_base_region[:3, 3])
+    assert np.abs(centers[0] - [0.4, -0.4, 0.2]).max() < 1e-9
+    apart = [np.abs(first - second).max() for i, first in enumerate(centers) for second in centers[:i]]
+    assert min(apart) > 0.05
+    # Where something is seen to stand it goes elsewhere, at the height of the region.
+    work = bin_of(0.3, 0.2)
+    tall = cube(0.4, -0.4, 0.02, side=0.1)
+    place = work.places([thing, tall], 0)[0]
+    assert abs(place.T_base_region[0, 3] - 0.4) > 0.07 and place.T_base_region[2, 3] == 0.2
+    # Heaped all over, above its rim: on top of what is lowest.
+    heap = np.concatenate([cube(x, y, 0.15, side=0.1) for x in (0.3, 0.4, 0.5) for y in (-0.45, -0.35)])
+    heap[heap[:, 0] > 0.45, 2] += 0.02
+    place = work.places([thing, heap], 0)[0]
+    assert place.T_base_region[0, 3] < 0.41 and 0.25 < place.T_base_region[2, 3] < 0.27
+
+
+def test_what_is_long_is_turned_into_a_bin_and_what_is_larger_goes_over_its_middle() -> None:
+    work = bin_of(0.3, 0.2)
+    long = cube(0.4, 0.2)
+    long = np.concatenate([long + np.array([0.0, along, 0.0]) for along in np.linspace(-0.1, 0.1, 6)])
+    (place, *_) = work.places([long], 0)
+    assert place.size[0] > 0.2 > place.size[1]
+    (only,) = work.places([np.concatenate([long, long + np.array([0.2, 0.2, 0.0])])], 0)
+    assert only.exact and np.allclose(only.T_base_region[:2, 3], [0.4, -0.4])
+    on_table = clearing()
+    assert on_table.places([long], 0)[0] is on_table.region
 
 
 def test_what_leans_on_the_rim_of_a_bin_was_put_there() -> None:
@@ -152,14 +173,26 @@ def test_what_cannot_be_picked_is_pushed_and_tried_again_a_few_times() -> None:
     assert work.choose([first, second], UP) == 0
     assert work.choose_push([first, second], UP) == (1, False)
     work.note_push()
+    # What the arm cannot push takes no turn from the others.
     assert work.choose_push([first, second], UP) == (0, True)
+    work.note_push(False)
+    assert work.choose_push([first, second], UP) == (1, True)
     work.note_push()
     work.note_push()
-    assert work.choose_push([first, second], UP) is None and work.pushed == 4
+    work.note_push()
+    assert work.choose_push([first, second], UP) is None and work.pushed == 5
     # After a success there is new hope.
     work.note(second, True)
     assert work.choose_push([first], UP) == (0, False)
     assert work.choose_push([cube(0.42, -0.42)], UP) is None
+
+
+def test_pushes_that_the_arm_cannot_make_end_it_once_each_was_tried_both_ways() -> None:
+    work, things = clearing(), [cube(0.3 + 0.1 * number, 0.2) for number in range(4)]
+    for _ in range(8):
+        assert work.choose_push(things, UP) is not None
+        work.note_push(False)
+    assert work.choose_push(things, UP) is None and work.pushed == 0
 
 
 def test_a_region_well_above_the_table_is_a_bin() -> None:

@@ -14,6 +14,7 @@ from std_msgs.msg import Header
 
 from morphit_interfaces.action import PlanGrasp
 from morphit_interfaces.msg import Grasp, GraspArray, SegmentedObject, SegmentedObjectArray, TablePlane
+from morphit_ros.execution.failed_grasps import FailedGrasps
 from morphit_ros.execution.failure import AttemptRecord, FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.point_cloud import PointCloud
@@ -23,6 +24,7 @@ from morphit_ros.ros.core.conversions import message_from_cloud, point_from_arra
 from morphit_ros.ros.execution.job import ExecutionJob, JobFailed
 from morphit_ros.ros.execution.known_things import KnownThings
 from morphit_ros.ros.execution.pick_steps import PickSteps, PickStepsConfig
+from morphit_ros.ros.scene.messages import cloud_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "memory"))
 import memory_scenes
@@ -64,29 +66,26 @@ def test_nothing_is_known_of_the_centre_of_what_lies_on_another_side():
     assert job.weighed is None
 
 
-def test_grasps_that_failed_are_known_in_the_next_goal_while_the_object_lies_there():
+def test_grasps_that_failed_are_known_in_the_next_goal_at_the_object():
     steps = PickSteps.__new__(PickSteps)
-    steps._failed, steps._things = [], None
-    failed = make_transform(translation=(0.0, 0.0, 0.02))
+    steps._failed, steps._things = FailedGrasps(), None
+    pose = make_transform(translation=(0.0, 0.0, 0.02))
+    weight = Weight(0.4, 0.01, np.array([0.06, 0.0, 0.02]), 1e-4 * np.eye(3))
+    steps._weight_of = lambda load, target: weight
 
-    def ended(target, grasps, put_off=0, success=False):
-        steps.remember(SimpleNamespace(target=target, failed=not success, failed_grasps=grasps, put_off=put_off))
+    def ended(target, failed, put_off=0, **weighed):
+        weighed = {"load": None, "weighed_now": False, "weighed": None} | weighed
+        steps.remember(SimpleNamespace(target=target, failed=failed, failed_grasps=[pose], put_off=put_off, **weighed))
 
-    ended(None, [failed])
-    ended(seen(0.0), [failed], 1)
-    (known,) = steps._failed_at(seen(0.01))
-    assert known.grasps[0][0, 3] == pytest.approx(0.01, abs=4e-3) and known.put_off == 1
-    # Elsewhere it is another one.
-    assert steps._failed_at(seen(0.1)) == []
-    # What a goal fails with next has all before it, and what is taken away beside it lets it be seen otherwise.
-    ended(seen(0.01), [failed, failed], 2)
-    ended(seen(0.6), [], success=True)
-    assert [(len(known.grasps), known.put_off) for known in steps._failed_at(seen(0.0))] == [(2, 2)]
-    ended(seen(0.2), [], success=True)
-    assert [(len(known.grasps), known.put_off) for known in steps._failed_at(seen(0.0))] == [(2, 0)]
-    # One that succeeds takes the object away.
-    ended(seen(0.0), [], success=True)
-    assert steps._failed_at(seen(0.0)) == []
+    ended(None, True)
+    ended(seen(0.0), True, 1, load=SimpleNamespace(mass=0.4), weighed_now=True)
+    points = cloud_of(seen(0.01)).points
+    known = steps._failed.at(points, "world")
+    assert len(known.grasps) == 1 and known.put_off == 1
+    assert known.weighed.mass == 0.4 and known.weighed.center == pytest.approx([0.07, 0.0, 0.02], abs=4e-3)
+    assert steps._failed.at(points, "base") == ([], 0, None)
+    ended(seen(0.0), False)
+    assert steps._failed.at(points, "world") == ([], 0, None)
 
 
 def grasp(**metrics):

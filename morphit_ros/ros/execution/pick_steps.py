@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Point, PointStamped
@@ -22,6 +22,7 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.candidates import is_near, preferred
 from morphit_ros.execution.clearing import crowded
 from morphit_ros.execution.displacement import planar_motion
+from morphit_ros.execution.failed_grasps import Failed, FailedGrasps
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.execution.weighing import Load
@@ -41,11 +42,6 @@ _SEE_AGAIN = 0.5
 _MODES = {
     "segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP, "contact_push": FailureMode.NO_GRASP,
 }  # fmt: skip
-# An object whose middle is further from where one was is another one, or lies otherwise [m]; of so many is known which
-# grasps failed.
-_SAME, _MOST = 0.03, 20
-# What is taken away lets cameras see what is no further from it [m].
-_NEAR = 0.15
 # Without an answer of the library by then the pick goes on without [s of wall time].
 _LIBRARY_TIME = 30.0
 # Who answers in a stage.
@@ -98,14 +94,6 @@ class PickStepsConfig(Config):
             raise InvalidInputError("push_to", list(self.push_to), "x y in the world [m], or empty")
 
 
-class _Known(NamedTuple):
-    """Of an object that a goal failed at: as it was seen last, (4, 4) of grasps that failed, goals that put it off."""
-
-    object: SegmentedObject
-    grasps: list[Array]
-    put_off: int
-
-
 class PickSteps:
     """Drives an `ExecutionJob` from its goal to the grasp sequence.
 
@@ -140,7 +128,7 @@ class PickSteps:
         self._node, self._config, self._sequence, self._execute = node, config, sequence, execute
         self._weight_of = weight_of
         self._things = KnownThings(config.library, weight_of) if config.library else None
-        self._failed: list[_Known] = []
+        self._failed = FailedGrasps()
 
     @property
     def problem(self) -> str:
@@ -155,8 +143,8 @@ class PickSteps:
     def remember(self, job: ExecutionJob) -> None:
         """Know what a job that has ended has taught.
 
-        Which grasps failed, for the next one at that object while it lies there; and everything, where there is a
-        library.
+        Which grasps failed, and what was weighed, for the next one at that object while it lies there; and everything,
+        where there is a library.
         """
         if self._pushing is not None:
             self._pushing.cancel_goal_async()
@@ -165,15 +153,8 @@ class PickSteps:
             self._things.learn(job)
         if job.target is None:
             return
-        here = job.target
-        self._failed = [entry for entry in self._failed if _motion(entry.object, here, _SAME) is None]
-        if job.failed:
-            self._failed = [*self._failed, _Known(here, job.failed_grasps, job.put_off)][-_MOST:]
-        else:
-            # What lay beside it is seen otherwise now.
-            self._failed = [
-                entry._replace(put_off=0) if _gap(entry.object, here) < _NEAR else entry for entry in self._failed
-            ]
+        failed = Failed(job.failed_grasps, job.put_off, self._weighed(job, job.target)) if job.failed else None
+        self._failed.remember(*_seen(job.target), failed)
 
     def _begin(self, job: ExecutionJob) -> None:
         remedy = f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?"
@@ -209,10 +190,8 @@ class PickSteps:
         if job.target is not None:
             self._carry_along(job, job.target, goal.object)
         else:
-            known = self._failed_at(goal.object)
-            job.failed_poses = [pose for entry in known for pose in entry.grasps]
+            job.failed_poses, job.put_off, job.weighed = self._failed.at(*_seen(goal.object))
             job.failed_before = len(job.failed_poses)
-            job.put_off = max((entry.put_off for entry in known), default=0)
         job.target = goal.object
         job.look = job.known = None
         look = None if self._things is None else look_at(goal.object, scene)
@@ -241,22 +220,18 @@ class PickSteps:
 
     def _carry_along(self, job: ExecutionJob, before: SegmentedObject, now: SegmentedObject) -> None:
         """After an attempt: the object may lie elsewhere than before it, and what was learned of it goes along."""
-        if job.weighed_now and job.load is not None:
-            job.weighed, job.weighed_now = self._weight_of(job.load, before), False
+        job.weighed, job.weighed_now = self._weighed(job, before), False
         moved = _motion(before, now)
         if job.weighed is not None:
             job.weighed = None if moved is None else job.weighed.moved(moved)
         if moved is not None:
             job.failed_poses = [moved @ pose for pose in job.failed_poses]
 
-    def _failed_at(self, seen: SegmentedObject) -> list[_Known]:
-        """What earlier jobs have taught of an object that lies where it lay then, moved along."""
-        known = [(_motion(entry.object, seen, _SAME), entry) for entry in self._failed]
-        return [
-            _Known(seen, [moved @ pose for pose in entry.grasps], entry.put_off)
-            for moved, entry in known
-            if moved is not None
-        ]
+    def _weighed(self, job: ExecutionJob, before: SegmentedObject) -> Weight | None:
+        """By the last attempt that weighed, of the object as it was seen before the present."""
+        if job.weighed_now and job.load is not None:
+            return self._weight_of(job.load, before)
+        return job.weighed
 
     def _planning(self, job: ExecutionJob, scene: Segment.Response, handle: ClientGoalHandle) -> None:
         if not handle.accepted:
@@ -279,7 +254,7 @@ class PickSteps:
             if not grasps:
                 job.put_off += 1
                 text = f"put off: all {len(plan.grasps.grasps)} grasps touch sides that no camera saw"
-                raise JobFailed("plan_grasp", text, FailureMode.NO_GRASP)
+                raise JobFailed("plan_grasp", text, FailureMode.PUT_OFF)
         plan.grasps.grasps = self._by_experience(job, self._unlike_failed(grasps, job.failed_poses))
         goal = ExecuteGrasp.Goal(
             grasps=plan.grasps, object=target_of(scene.objects), scene=scene.objects, table=scene.table
@@ -358,24 +333,18 @@ class PickSteps:
         return others or grasps
 
 
-def _motion(before: SegmentedObject, now: SegmentedObject, reach: float = np.inf) -> Array | None:
-    """(4, 4) from where an object was to where it is; None where that is not known, or further than a reach [m]."""
-    clouds = [cloud_of(item).finite().points for item in (before, now)]
-    if before.header.frame_id != now.header.frame_id or not all(map(len, clouds)):
-        return None
-    first, second = (0.5 * (points.min(axis=0) + points.max(axis=0)) for points in clouds)
-    return planar_motion(*clouds) if float(np.linalg.norm(second - first)) <= reach else None
+def _motion(before: SegmentedObject, now: SegmentedObject) -> Array | None:
+    """(4, 4) from where an object was to where it is; None where that is not known."""
+    (points, frame), (others, other) = _seen(before), _seen(now)
+    return planar_motion(points, others) if frame == other and len(points) and len(others) else None
+
+
+def _seen(thing: SegmentedObject) -> tuple[Array, str]:
+    """Points (N, 3) of an object, and their frame."""
+    return cloud_of(thing).finite().points, thing.header.frame_id
 
 
 def _crowded(scene: SegmentedObjectArray) -> bool:
     """Whether something lies close beside the target of a scene."""
     clouds = [cloud_of(item).finite().points for item in scene.objects]
     return crowded(clouds, scene.target)
-
-
-def _gap(thing: SegmentedObject, other: SegmentedObject) -> float:
-    """From the middle of one to the nearest point of another, infinite where that is not known [m]."""
-    points, others = (cloud_of(item).finite().points for item in (thing, other))
-    if thing.header.frame_id != other.header.frame_id or not len(points) or not len(others):
-        return np.inf
-    return float(np.linalg.norm(others - 0.5 * (points.min(axis=0) + points.max(axis=0)), axis=1).min())

@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 from action_msgs.msg import GoalStatus
+from geometry_msgs.msg import PoseStamped
 from py_trees.behaviour import Behaviour
 from py_trees.composites import Selector, Sequence
+from py_trees.decorators import Retry
 
 from morphit_interfaces.action import ClearTable, Place, Recover
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.execution.clearing import Clearing
+from morphit_ros.execution.clearing import FAULTS, MOST_DROPS, Clearing
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.places import PlaceRegion
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.conversions import matrix_from_pose
+from morphit_ros.ros.core.conversions import matrix_from_pose, pose_from_matrix
 from morphit_ros.ros.tasks.behaviours import Do, TaskFailed
 from morphit_ros.ros.tasks.leaves import Leaves, result_of, tried
 from morphit_ros.ros.tasks.table import UP, Table, distance_along_table, least_width, middle
@@ -34,7 +36,7 @@ _PUSHES, _TOLERANCE = 10, 0.05
 # Of the same object in two looks, and of one that was pushed meanwhile [m].
 _SAME, _MOVED = 0.05, 0.25
 # After these the robot does not go on by itself.
-_FAULTS = (FailureMode.ROBOT_FAULT.value, FailureMode.CANCELLED.value, FailureMode.BAD_REQUEST.value)
+_ENDS = (FailureMode.CANCELLED.value, FailureMode.BAD_REQUEST.value)
 
 
 class ClearingTask:
@@ -67,7 +69,10 @@ class ClearingTask:
         self._wide: list[Array] = []
         self._way: Array | None = None
         self._in_vain, self.pushes = 0, 0
-        self._empty, self._failure, self._holding, self._tip = 0, "", False, False
+        # Where what is held may go that was not tried yet; faults that it recovered from since the last success.
+        self._places: list[PlaceRegion] = []
+        self._faults, self._fault, self._holding = 0, False, False
+        self._empty, self._failure, self._tip = 0, "", False
         self.finished, self.message, self.left = False, "", 0
         self.root = self._tree(leaves)
 
@@ -92,21 +97,27 @@ class ClearingTask:
         return self.finished and not self.left
 
     def _tree(self, leaves: Leaves) -> Behaviour:
-        place = interfaces.PLACE
+        recover = interfaces.RECOVER
+        into = Sequence("the best place left", memory=True, children=[
+            Do("held, and a place left", lambda: self._holding and bool(self._places)),
+            leaves.ask("put down", interfaces.PLACE, self._place, self._placed),
+        ])  # fmt: skip
+        back = Sequence("back to where it was", memory=True, children=[
+            Do("still held", lambda: self._holding),
+            leaves.ask("put back", interfaces.PLACE, self._back, self._returned),
+        ])  # fmt: skip
         put_away = Selector("put away", memory=True, children=[
-            leaves.ask("into the region", place, lambda: self._place(self._goal.region_size), self._placed),
-            # Larger than the bin, as what hangs together may seem: over its middle.
-            Sequence("larger than the bin", memory=True, children=[
-                Do("a bin", lambda: self._clearing.is_bin and self._failure.startswith("request")),
-                leaves.ask("over its middle", place, lambda: self._place([0.0, 0.0]), self._placed),
-            ]),
-            Sequence("back to where it was", memory=True, children=[
-                Do("still held", lambda: self._holding),
-                leaves.ask("put back", place, lambda: Place.Goal(height=self._clearing.way_down), self._returned),
-            ]),
-            leaves.ask("let go, and up", interfaces.RECOVER, lambda: Recover.Goal(open=True), self._let_go),
+            Retry("into the region", into, num_failures=MOST_DROPS), back,
+            leaves.ask("let go, and up", recover, self._let_go, self._recovered),
         ])  # fmt: skip
         pick = leaves.ask("pick", interfaces.PICK, lambda: self._table.pick(self._goal.lift_height), self._picked)
+        try_it = Selector("pick, or recover", memory=True, children=[
+            Sequence("pick, and put away", memory=True, children=[pick, put_away]),
+            Sequence("after a fault", memory=True, children=[
+                Do("the robot has a fault", lambda: self._fault),
+                leaves.ask("open, and up", recover, self._let_go, self._recovered),
+            ]),
+        ])  # fmt: skip
         push_aside = leaves.ask("push", interfaces.PUSH, self._push_aside, self._pushed_aside)
         push_apart = leaves.ask("push", interfaces.PUSH, self._push_apart, self._pushed_apart)
         return Sequence("clear the table", memory=True, children=[
@@ -115,7 +126,7 @@ class ClearingTask:
             Selector("do one thing", memory=True, children=[
                 Sequence("pick and put away", memory=True, children=[
                     Do("choose one to pick", self._choose, lambda: self._what),
-                    tried("try", [pick, put_away]),
+                    tried("try", [try_it]),
                 ]),
                 Sequence("push what is too wide to its place", memory=True, children=[
                     Do("choose one that is too wide", self._choose_wide, lambda: self._what),
@@ -171,11 +182,14 @@ class ClearingTask:
         return [i for i, points in enumerate(self._table.clouds) if not self._is_aside(points)]
 
     def _choose(self) -> bool:
-        rest = [i for i in self._rest() if self._aside is None or not self._is_wide(self._table.clouds[i])]
-        chosen = self._clearing.choose([self._table.clouds[i] for i in rest], UP)
+        clouds = self._table.clouds
+        rest = [i for i in self._rest() if self._aside is None or not self._is_wide(clouds[i])]
+        chosen = self._clearing.choose([clouds[i] for i in rest], UP)
         if chosen is None:
             return False
         self._table.chosen, self._empty = rest[chosen], 0
+        self._places = self._clearing.places(clouds, self._table.chosen)
+        self._fault = self._holding = False
         return True
 
     def _choose_wide(self) -> bool:
@@ -213,46 +227,63 @@ class ClearingTask:
 
     def _picked(self, answer: Any, problem: str) -> tuple[bool, str]:
         result = result_of(answer, problem)
-        if result.failure_mode in _FAULTS:
-            raise TaskFailed(f"{result.failed_stage}: {result.message}")
         if result.success and answer.status == GoalStatus.STATUS_SUCCEEDED:
+            self._holding = True
             return True, ""
-        why = f"not picked, {result.failed_stage}: {result.message}"
-        points = self._table.points
-        self._clearing.note(points, False)
-        if result.failure_mode == FailureMode.NO_GRASP.value and least_width(points) > self._aperture:
+        self._failure = why = f"not picked, {result.failed_stage}: {result.message}"
+        points, mode = self._table.points, result.failure_mode
+        if mode in _ENDS:
+            raise TaskFailed(why)
+        self._fault = mode == FailureMode.ROBOT_FAULT.value
+        if self._fault:
+            return self._tell(False, why)
+        self._clearing.note(points, False, mode == FailureMode.PUT_OFF.value)
+        if mode == FailureMode.NO_GRASP.value and least_width(points) > self._aperture:
             self._wide.append(middle(points))
             why = f"too wide for the hand, {least_width(points):.3f} m of {self._aperture:.3f} m: {why}"
         return self._tell(False, why)
 
-    def _place(self, size: Any) -> Place.Goal:
-        goal = Place.Goal(region_size=[float(side) for side in size], height=self._clearing.way_down)
-        goal.region = self._goal.region
+    def _place(self) -> Place.Goal:
+        """To the best of the places that are left."""
+        place = self._places[0]
+        goal = Place.Goal(region_size=place.size.tolist(), height=self._clearing.way_down)
+        goal.region = PoseStamped(header=self._goal.region.header, pose=pose_from_matrix(place.T_base_region))
         return goal
 
     def _placed(self, answer: Any, problem: str) -> tuple[bool, str]:
         result = result_of(answer, problem)
+        place = self._places.pop(0)
         if result.success:
-            self._clearing.note(self._table.points, True)
+            self._clearing.note(self._table.points, True, place=place)
+            self._faults = 0
             return self._tell(True, f"{self.cleared} put into the region")
-        self._failure, self._holding = f"{result.failed_stage}: {result.message}", result.holding
-        return self._tell(False, f"not put down, {self._failure}")
+        self._failure, self._holding = f"could not put it down, {result.failed_stage}: {result.message}", result.holding
+        return self._tell(False, self._failure)
+
+    def _back(self) -> Place.Goal:
+        return Place.Goal(height=self._clearing.way_down)
 
     def _returned(self, answer: Any, problem: str) -> tuple[bool, str]:
         """Back to where it was, as far as the way there is free."""
         result = result_of(answer, problem)
-        if not result.success and result.holding:
-            raise TaskFailed(f"could not put it down, {self._failure}; nor back, {result.message}")
         if result.success:
             self._clearing.note(self._table.points, False)
-        return result.success, result.message
+        return self._tell(result.success, result.message or "put back")
 
-    def _let_go(self, answer: Any, problem: str) -> tuple[bool, str]:
+    def _let_go(self) -> Recover.Goal:
+        """After a fault, or with something that can neither be put away nor back, and that not too often."""
+        self._faults += self._fault or self._holding
+        if self._faults > FAULTS:
+            raise TaskFailed(self._failure)
+        return Recover.Goal(open=True)
+
+    def _recovered(self, answer: Any, problem: str) -> tuple[bool, str]:
+        """The hand is empty and elsewhere, or this is the end."""
         result = result_of(answer, problem)
         if not result.success:
-            raise TaskFailed(f"could not put it down, {self._failure}; nor go home, {result.message}")
+            raise TaskFailed(f"{self._failure}; nor did it get away: {result.message}")
         self._clearing.note(self._table.points, False)
-        return True, "it is not held any more"
+        return True, "the hand is empty"
 
     def _push_apart(self) -> Any:
         return self._table.push(self._goal.lift_height, self._tip)
