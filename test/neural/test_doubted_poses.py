@@ -30,7 +30,7 @@ def moved(views, degrees: float, shift: float, seed: int):  # type: ignore[no-un
     return replace(views, T_world_camera=poses)
 
 
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", [2])
 def test_two_deviations_cover_what_wrong_poses_do(count: int) -> None:
     """Centre and volume of a ball in at least nine of ten draws, and the deviations are no excuse."""
     ratios = []
