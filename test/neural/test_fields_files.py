@@ -25,7 +25,7 @@ from morphit_ros.neural.learning.images import learn_from_images
 from morphit_ros.neural.objects.known_object import know_object
 from morphit_ros.neural.solid.extraction import SolidConfig
 from morphit_ros.neural.solid.moments import VolumeMoments
-from morphit_ros.neural.solid.silhouette_hull import HullThreshold
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold, MomentDeviation
 from morphit_ros.neural.solid.thresholds import Threshold
 
 BOUNDS = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
@@ -246,7 +246,7 @@ def same_threshold(loaded: Threshold | None, saved: Threshold | None) -> None:
         return
     assert (loaded.value, loaded.range, loaded.agreement) == (saved.value, saved.range, saved.agreement)
     if isinstance(saved, HullThreshold) and isinstance(loaded, HullThreshold):
-        assert loaded.pixel == saved.pixel
+        assert (loaded.pixel, loaded.scale, loaded.poses) == (saved.pixel, saved.scale, saved.poses)
         assert (loaded.hull is None) == (saved.hull is None)
         if saved.hull is not None and loaded.hull is not None:
             assert loaded.hull.volume == saved.hull.volume
@@ -263,6 +263,7 @@ def same_threshold(loaded: Threshold | None, saved: Threshold | None) -> None:
         HullThreshold(0.5),
         HullThreshold(0.5, 0.4, 0.6, 0.98, HULL, 0.0027),
         HullThreshold(0.5, 0.4, 0.6, 0.98, HULL, 0.0027, 0.0011, 0.0023),
+        HullThreshold(0.5, scale=0.02, poses=MomentDeviation(0.1, 0.002, 0.2, 0.1)),
         HullThreshold(np.float32(0.5), hull=VolumeMoments(0.0, BOUNDS.mean(axis=0), np.zeros((3, 3)))),
     ],
 )

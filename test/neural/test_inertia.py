@@ -314,17 +314,29 @@ def test_walls_of_a_pixel_have_no_thickness_that_is_known():
     assert coarse.mass_error > coarse.mass > 5.0 * fine.mass_error
 
 
+def test_a_part_of_a_pixel_moves_the_centre_of_what_is_long_and_thin():
+    """Half a millimetre more on one half of a rod of 4 mm than on the other moves its centre by several."""
+    rod, ball = (
+        inertial_properties(field, mass=1.0, threshold=HullThreshold(0.5, pixel=1e-3))
+        for field in (BoxField((0.2, 0.004, 0.004), edge=5e-4), SphereField(0.05))
+    )
+    assert rod.center_error > 3e-3 and ball.center_error < 0.5e-3
+
+
 def test_disagreement_and_drift_of_views_are_stated():
     ball = SphereField(0.05)
     plain, off = (
         inertial_properties(ball, density=1e3, threshold=HullThreshold(0.5, pixel=1e-3, **more))
-        for more in ({}, {"disagreement": 2e-3, "drift": 3e-3})
+        for more in ({}, {"disagreement": 2e-3, "drift": 3e-3, "scale": 0.02})
     )
-    # A shell of 2 mm around a ball of 5 cm is 3 x 2 / 50 of it.
-    assert np.sqrt(off.mass_error**2 - plain.mass_error**2) / off.mass == pytest.approx(0.12, rel=0.02)
-    assert np.sqrt(off.center_error**2 - plain.center_error**2) == pytest.approx(np.hypot(2e-3, 3e-3), rel=0.02)
+    # A shell of 2 mm around a ball of 5 cm is 3 x 2 / 50 of it; what is 2 % larger has 6 % more volume.
+    more = np.hypot(0.12, 0.06)
+    assert np.sqrt(off.mass_error**2 - plain.mass_error**2) / off.mass == pytest.approx(more, rel=0.02)
+    # Three tenths of the shell on one side, at a radius of gyration.
+    uneven = 0.3 * 0.12 * 0.05 * np.sqrt(0.6)
+    assert np.sqrt(off.center_error**2 - plain.center_error**2) == pytest.approx(np.hypot(uneven, 3e-3), rel=0.02)
     assert [bool(found.remarks) for found in (plain, off)] == [False, True]
     assert any("disagree by 2 mm" in remark for remark in off.remarks)
-    for name in ("pixel", "disagreement", "drift"):
+    for name in ("pixel", "disagreement", "drift", "scale"):
         with pytest.raises(InvalidInputError, match=f"{name} of the threshold: got -1"):
             HullThreshold(0.5, **{name: -1.0})

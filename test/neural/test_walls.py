@@ -15,7 +15,7 @@ from morphit_ros.neural.learning.field_file import load_learned_field, save_fiel
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus
 from morphit_ros.neural.learning.walled_grid import WalledGrid
 from morphit_ros.neural.solid.inertia import InertialProperties, inertial_properties
-from morphit_ros.neural.solid.silhouette_hull import WallDeviation
+from morphit_ros.neural.solid.silhouette_hull import MomentDeviation
 from morphit_ros.neural.views.posed_views import PosedDepths, pixel_rays
 
 RADIUS, WALL = 0.05, 1e-3
@@ -132,7 +132,7 @@ def test_sides_that_leave_nothing_behind_them_are_an_empty_field(monkeypatch: py
 
     def nothing(*_: object) -> WalledGrid:
         box = np.array([[-RADIUS, -RADIUS, -RADIUS], [RADIUS, RADIUS, RADIUS]])
-        return WalledGrid(SidedField(np.full((7, 4, 4, 4), 0.01), box, 1e-3), WallDeviation(0.0, 0.0, 0.0, 0.0))
+        return WalledGrid(SidedField(np.full((7, 4, 4, 4), 0.01), box, 1e-3), MomentDeviation(0.0, 0.0, 0.0, 0.0))
 
     monkeypatch.setattr(depth, "carve_walls", nothing)
     result = _learned(views)

@@ -16,6 +16,7 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.learning.carved_grid import carve_grid
 from morphit_ros.neural.learning.config import DepthLearningConfig
+from morphit_ros.neural.learning.doubted_poses import PoseDoubt, doubt_poses
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
 from morphit_ros.neural.learning.walled_grid import WalledGrid, carve_walls
 from morphit_ros.neural.solid.extraction import SolidConfig
@@ -66,6 +67,8 @@ def learn_from_depths(
     bounds = depth_bounds(depths)
     if config.check_poses:
         check_depths(depths, bounds)
+    doubt = doubt_poses(depths, bounds, config.poses)
+    notes = agreed.notes if doubt is None else (*agreed.notes, doubt.note)
     hull = DepthHull(depths)
     spacing = float((bounds[1] - bounds[0]).max()) / (config.resolution - 1)
 
@@ -87,11 +90,14 @@ def learn_from_depths(
         field, deviation = walls
         if field.distances.max(axis=3).min() >= 0.0:
             return LearningResult(LearningStatus.EMPTY, empty, None, none)
-        notes = (*agreed.notes, "walls of two sides")
+        notes = (*notes, "walls of two sides")
         message = "; ".join((f"carved from {len(depths)} views", *notes))
         half = Threshold(0.5)
         pixel = pixel_size(depths, field.bounds.mean(axis=0))
-        sided = HullThreshold(half.value, *half.range, 1.0, None, pixel, agreed.disagreement, agreed.drift, deviation)
+        sided = HullThreshold(
+            half.value, *half.range, 1.0, None, pixel, agreed.disagreement, agreed.drift, agreed.scale, deviation,
+            None if doubt is None else doubt.moments,
+        )  # fmt: skip
         return LearningResult(LearningStatus.CONVERGED, message, field, none, threshold=sided, notes=notes)
     assert grid is not None
     if grid.values.max() < 0.5:
@@ -100,16 +106,17 @@ def learn_from_depths(
         message = "The field is constant: the measurements carve nothing away. Check masks and bounds."
         return LearningResult(LearningStatus.CONSTANT, message, None, none)
     if config.method == "grid":
-        message = "; ".join((f"carved from {len(depths)} views", *agreed.notes))
-        threshold = _threshold(grid, depths, agreed)
-        return LearningResult(LearningStatus.CONVERGED, message, grid, none, threshold=threshold, notes=agreed.notes)
+        message = "; ".join((f"carved from {len(depths)} views", *notes))
+        threshold = _threshold(grid, depths, agreed, doubt)
+        return LearningResult(LearningStatus.CONVERGED, message, grid, none, threshold=threshold, notes=notes)
     from morphit_ros.neural.learning.occupancy_network import fit_occupancy
 
     result = fit_occupancy(grid, hull.surface_points, config, progress)
     if result.field is None:
         return result
-    message = "; ".join((result.message, *agreed.notes))
-    return replace(result, message=message, threshold=_threshold(result.field, depths, agreed), notes=agreed.notes)
+    message = "; ".join((result.message, *notes))
+    threshold = _threshold(result.field, depths, agreed, doubt)
+    return replace(result, message=message, threshold=threshold, notes=notes)
 
 
 def _walled(depths: PosedDepths) -> bool:
@@ -128,7 +135,9 @@ def _walls(
     return carve_walls(depths, surfaces, bounds, spacing, noise, pixel, config.smoothing, told)
 
 
-def _threshold(field: DensityField, depths: PosedDepths, agreed: AgreedViews[PosedDepths]) -> HullThreshold | None:
+def _threshold(
+    field: DensityField, depths: PosedDepths, agreed: AgreedViews[PosedDepths], doubt: PoseDoubt | None
+) -> HullThreshold | None:
     """Halfway between empty and full, with what a pixel shows and how far the views disagree; None if there is none."""
     config = SolidConfig()
     try:
@@ -137,4 +146,7 @@ def _threshold(field: DensityField, depths: PosedDepths, agreed: AgreedViews[Pos
         # Whoever cuts it is told what is wrong with the field.
         return None
     pixel = pixel_size(depths, field.bounds.mean(axis=0))
-    return HullThreshold(found.value, *found.range, found.agreement, None, pixel, agreed.disagreement, agreed.drift)
+    return HullThreshold(
+        found.value, *found.range, found.agreement, None, pixel, agreed.disagreement, agreed.drift, agreed.scale,
+        poses=None if doubt is None else doubt.moments,
+    )  # fmt: skip

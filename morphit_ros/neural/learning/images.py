@@ -19,6 +19,7 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.grid import GridField, grid_nodes
 from morphit_ros.neural.learning.carved_grid import carve_grid
 from morphit_ros.neural.learning.config import ImageLearningConfig
+from morphit_ros.neural.learning.doubted_poses import doubt_poses
 from morphit_ros.neural.learning.radiance import RadianceField
 from morphit_ros.neural.learning.radiance_pictures import draw_colors, draw_depths, peak_ratio
 from morphit_ros.neural.learning.rays import make_rays
@@ -77,6 +78,7 @@ def learn_from_images(
     if config.check_poses:
         check_images(images, bounds)
     images = with_masks(images)
+    doubt = doubt_poses(images, bounds, config.poses)
     extent = bounds[1] - bounds[0]
     spacing = float(extent.max()) / (config.resolution - 1)
     shape: Any = tuple(int(count) for count in np.maximum(np.ceil(extent / spacing), 2).astype(int) + 1)
@@ -113,12 +115,16 @@ def learn_from_images(
         message += f", PSNR {psnr:.1f} dB"
     if derived:
         message += ", masks taken from the plain background"
-    message = "; ".join((message, *agreed.notes))
+    notes = agreed.notes if doubt is None else (*agreed.notes, doubt.note)
+    message = "; ".join((message, *notes))
     threshold = _threshold(field, images, silhouettes)
     if threshold is not None:
-        threshold = replace(threshold, disagreement=agreed.disagreement, drift=agreed.drift)
+        threshold = replace(
+            threshold, disagreement=agreed.disagreement, drift=agreed.drift, scale=agreed.scale,
+            poses=None if doubt is None else doubt.moments,
+        )  # fmt: skip
     return LearningResult(
-        LearningStatus.CONVERGED, message, field, losses, psnr, partial(draw_colors, model), threshold, agreed.notes
+        LearningStatus.CONVERGED, message, field, losses, psnr, partial(draw_colors, model), threshold, notes
     )
 
 

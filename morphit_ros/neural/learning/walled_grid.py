@@ -10,7 +10,7 @@ import numpy as np
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.grid import grid_nodes
 from morphit_ros.neural.fields.sided import SidedField
-from morphit_ros.neural.solid.silhouette_hull import WallDeviation
+from morphit_ros.neural.solid.silhouette_hull import MomentDeviation
 from morphit_ros.neural.views.carving import Silhouettes
 from morphit_ros.neural.views.oriented_depths import (
     DIRECTIONS,
@@ -45,7 +45,7 @@ class WalledGrid(NamedTuple):
     """
 
     field: SidedField
-    deviation: WallDeviation
+    deviation: MomentDeviation
 
 
 def carve_walls(
@@ -134,14 +134,14 @@ def _carved(views: PosedDepths, free: Mask, nodes: Array, spacing: float, pixel:
 
 def _deviation(
     views: PosedDepths, surfaces: list[OrientedSurface], field: SidedField, spacing: float, noise: float, pixel: float
-) -> WallDeviation:
+) -> MomentDeviation:
     """Jackknife over the views: how the moments change with the surface if one of them is left out.
 
     A side that moves by δ adds δ dA to the volume, and as much to the other moments as they are at that place.
     """
     rng = np.random.default_rng(0)
     solid = np.argwhere(np.abs(field.distances.max(axis=3)) < 2.0 * spacing)
-    unknown = WallDeviation(1.0, spacing, 1.0, 1.0)
+    unknown = MomentDeviation(1.0, spacing, 1.0, 1.0)
     if len(solid) == 0:
         return unknown
     places = field.bounds[0] + field.spacing * (
@@ -174,7 +174,7 @@ def _deviation(
     effects = area / count * np.stack([moved.sum(axis=1), *(moved @ offsets).T, moved @ square], axis=1)
     spread = (len(views) - 1.0) / len(views) * ((effects - effects.mean(axis=0)) ** 2).sum(axis=0)
     deviations = np.sqrt(spread)
-    return WallDeviation(
+    return MomentDeviation(
         float(deviations[0]), float(np.linalg.norm(deviations[1:4])), float(np.hypot(deviations[0], deviations[4])),
         float(deviations[4]),
     )  # fmt: skip

@@ -23,7 +23,7 @@ from morphit_ros.neural.fields.sampled import SampledField
 from morphit_ros.neural.solid.extraction import Solid, SolidConfig, extract_solid, moments_at
 from morphit_ros.neural.solid.moments import VolumeMoments, difference, mesh_moments, tensor
 from morphit_ros.neural.solid.readings import Reading, solid_readings
-from morphit_ros.neural.solid.silhouette_hull import HullThreshold
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold, MomentDeviation
 from morphit_ros.neural.solid.thresholds import Threshold, check_densities
 from morphit_ros.neural.solid.visibility import box_cells, combined_moments, judge_visibility
 
@@ -37,9 +37,11 @@ _CUT_OFF = 0.05
 _PIXEL_SHARE = 0.25
 # A solid whose volume differs from the hull of its silhouettes by more is mentioned.
 _MOST_OFF_HULL = 0.15
-# The thickness of walls whose two sides were learned apart is known to this share of a pixel, and differs from place to
-# place by as much of that.
-_WALL_SHARE, _UNEVEN = 0.1, 0.3
+# The thickness of walls whose two sides were learned apart is known to this share of a pixel.
+_WALL_SHARE = 0.1
+# By how much a surface is off differs from place to place by this share of it: what that moves grows with the body, a
+# hammer's centre by half a pixel where outlines are known to a quarter.
+_UNEVEN = 0.3
 # Walls of fewer pixels have no thickness that pictures show.
 _LEAST_THICKNESS = 2.0
 # Views that disagree by more of a pixel, beyond its rounding, are mentioned.
@@ -300,21 +302,33 @@ def _hull_effects(solid: Solid, threshold: HullThreshold) -> list[Array]:
         gyration = np.sqrt(np.trace(solid.moments.second_moment) / solid.volume)
         uneven = _UNEVEN * swelling
         errors = [np.array([swelling, uneven * gyration, uneven, swelling])]
-        volume, center, inertia, per_volume = threshold.walls
-        errors.append(np.array([volume, center, per_volume, inertia]))
+        errors.append(_effect(threshold.walls))
     else:
-        # All around it changes the volume most, on one side only the centre.
-        swelling = _PIXEL_SHARE * threshold.pixel * solid.surface.area / solid.volume
-        errors = [np.array([swelling, _PIXEL_SHARE * threshold.pixel, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling])]
+        errors = [_swelling_effect(solid, _PIXEL_SHARE * threshold.pixel)]
     if threshold.disagreement > 0.0:
         # The hull of views that disagree is what the most cautious of them leave.
-        swelling = threshold.disagreement * solid.surface.area / solid.volume
-        errors.append(np.array([swelling, threshold.disagreement, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling]))
+        errors.append(_swelling_effect(solid, threshold.disagreement))
     if threshold.drift > 0.0:
         errors.append(np.array([0.0, threshold.drift, 0.0, 0.0]))
+    if threshold.scale > 0.0:
+        errors.append(threshold.scale * np.array([3.0, 0.0, 2.0, 5.0]))
+    if threshold.poses is not None:
+        errors.append(_effect(threshold.poses))
     if threshold.hull is not None:
         errors.append(difference(solid.moments, threshold.hull))
     return errors
+
+
+def _swelling_effect(solid: Solid, depth: float) -> Array:
+    """What a surface changes that lies farther out [m]: all around the volume most, more in some places the centre."""
+    swelling = depth * float(solid.surface.area) / solid.volume
+    gyration = float(np.sqrt(np.trace(solid.moments.second_moment) / solid.volume))
+    return np.array([swelling, _UNEVEN * swelling * gyration, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling])
+
+
+def _effect(deviation: MomentDeviation) -> Array:
+    """In the order of `moments.difference`."""
+    return np.array([deviation.volume, deviation.center, deviation.tensor_per_volume, deviation.tensor])
 
 
 def _unsampled_effects(solid: Solid, field: SampledField) -> tuple[list[Array], list[str]]:
@@ -326,8 +340,7 @@ def _unsampled_effects(solid: Solid, field: SampledField) -> tuple[list[Array], 
     errors, remarks = [], []
     lowest = float(field.densities.min())
     if lowest >= solid.threshold.value:
-        swelling = field.radius * solid.surface.area / solid.volume
-        errors.append(np.array([swelling, field.radius, 2.0 / 3.0 * swelling, 5.0 / 3.0 * swelling]))
+        errors.append(_swelling_effect(solid, field.radius))
         remarks.append(
             f"no sample lies outside of the surface (the lowest density is {lowest:.3g}, the threshold "
             f"{solid.threshold.value:.3g}): where it is was not sampled; add samples of lower densities"

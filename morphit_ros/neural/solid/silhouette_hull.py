@@ -12,10 +12,11 @@ from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.grid import grid_nodes
 from morphit_ros.neural.solid.moments import VolumeMoments
 from morphit_ros.neural.solid.thresholds import Threshold
-from morphit_ros.neural.views.carving import Silhouettes
+from morphit_ros.neural.views.carving import DepthHull, Silhouettes
 from morphit_ros.neural.views.posed_views import PosedViews
 
-# Cells along the longest side of the bounds; those at the surface are divided in each direction.
+# Cells along the longest side of the bounds unless others are asked for; those at the surface are divided in each
+# direction.
 _CELLS, _PARTS = 48, 3
 # Half the diagonal of a cell.
 _REACH = 0.5 * 3.0**0.5
@@ -23,8 +24,8 @@ _REACH = 0.5 * 3.0**0.5
 _ROUNDING = 1e-6
 
 
-class WallDeviation(NamedTuple):
-    """How well the views of both sides of walls agree, as a standard deviation of what follows from them.
+class MomentDeviation(NamedTuple):
+    """How well a body's moments are known, one standard deviation.
 
     Attributes:
         volume: relative.
@@ -50,7 +51,9 @@ class HullThreshold(Threshold):
         pixel: what a pixel shows of the object, 0 if unknown [m].
         disagreement: by how far views place the surface differently, beyond the rounding to pixels [m].
         drift: by how far refined poses may have moved the object as a whole [m].
+        scale: by what share of its size the focal length may have made the object too large or small.
         walls: of a field whose walls have two sides that were learned apart, how well; None of any other.
+        poses: what poses may be off by that the views cannot tell, and what follows; None where they tell it.
 
     Raises:
         InvalidInputError: what `Threshold` refuses, deviations that are negative or not finite, moments of no body, or
@@ -61,15 +64,20 @@ class HullThreshold(Threshold):
     pixel: float = 0.0
     disagreement: float = 0.0
     drift: float = 0.0
-    walls: WallDeviation | None = None
+    scale: float = 0.0
+    walls: MomentDeviation | None = None
+    poses: MomentDeviation | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("pixel", "disagreement", "drift"):
+        for name in ("pixel", "disagreement", "drift", "scale"):
             if not 0.0 <= getattr(self, name) < np.inf:
-                raise InvalidInputError(f"{name} of the threshold", getattr(self, name), "a size from 0 up [m]")
-        if self.walls is not None and not all(0.0 <= number < np.inf for number in self.walls):
-            raise InvalidInputError("walls of the threshold", tuple(self.walls), "deviations from 0 up")
+                unit = "a share" if name == "scale" else "a size"
+                raise InvalidInputError(f"{name} of the threshold", getattr(self, name), f"{unit} from 0 up")
+        for name in ("walls", "poses"):
+            deviation = getattr(self, name)
+            if deviation is not None and not all(0.0 <= number < np.inf for number in deviation):
+                raise InvalidInputError(f"{name} of the threshold", tuple(deviation), "deviations from 0 up")
         if self.hull is not None:
             object.__setattr__(self, "hull", _checked_moments(self.hull))
 
@@ -128,23 +136,24 @@ def check_hull(threshold: HullThreshold, bounds: Array) -> None:
         raise InvalidInputError("second moment of the hull", second.tolist(), bound, remedy)
 
 
-def hull_moments(silhouettes: Silhouettes, bounds: Array) -> VolumeMoments:
-    """Volume and moments of what lies in all silhouettes, within bounds (2, 3) [m]; a volume of zero if nothing does.
+def hull_moments(hull: Silhouettes | DepthHull, bounds: Array, cells: int = _CELLS) -> VolumeMoments:
+    """Volume and moments of what all views allow, within bounds (2, 3) [m]; a volume of zero if that is nothing.
 
-    A cell counts by the share of it that a plane at the clearance of its centre leaves.
+    There are so many cells along the longest side of the bounds. A cell counts by the share of it that a plane at the
+    clearance of its centre leaves.
     """
     extents = bounds[1] - bounds[0]
-    counts = np.maximum(np.ceil(extents / extents.max() * _CELLS).astype(np.int64), 2)
+    counts = np.maximum(np.ceil(extents / extents.max() * cells).astype(np.int64), 2)
     size = extents / counts
     half = np.stack([bounds[0] + 0.5 * size, bounds[1] - 0.5 * size])
     centers = grid_nodes(half, (int(counts[0]), int(counts[1]), int(counts[2])))
-    clearance = silhouettes.clearance(centers)
+    clearance = hull.clearance(centers)
     reach = _REACH * float(size.max())
     full, border = centers[clearance <= -reach], centers[np.abs(clearance) < reach]
     parts = size / _PARTS
     steps = (np.indices((_PARTS,) * 3).reshape(3, -1).T - 0.5 * (_PARTS - 1)) * parts
     fine = (border[:, None] + steps).reshape(-1, 3)
-    shares = np.clip(0.5 - silhouettes.clearance(fine) / parts.max(), 0.0, 1.0)
+    shares = np.clip(0.5 - hull.clearance(fine) / parts.max(), 0.0, 1.0)
     points = np.concatenate([full, fine])
     volumes = np.prod(size) * np.concatenate([np.ones(len(full)), shares / _PARTS**3])
     volume = float(volumes.sum())

@@ -12,14 +12,14 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.archive import shown
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.solid.moments import VolumeMoments
-from morphit_ros.neural.solid.silhouette_hull import HullThreshold, WallDeviation, check_hull
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold, MomentDeviation, check_hull
 from morphit_ros.neural.solid.thresholds import Threshold
 
 _NUMBERS = ("value", "lowest", "highest", "agreement")
 _OF_HULL = ("hull", "pixel")
 # Only written where there is any.
-_OF_POSES = ("disagreement", "drift")
-_WALLS = "walls"
+_OF_POSES = ("disagreement", "drift", "scale")
+_DEVIATIONS = ("walls", "poses")
 _MOMENTS = ("volume", "center", "second_moment")
 _LARGEST = sys.float_info.max
 
@@ -45,10 +45,10 @@ def describe_threshold(threshold: Threshold, bounds: Array) -> dict[str, Any]:
         moments = None if hull is None else (hull.volume, hull.center.tolist(), hull.second_moment.tolist())
         description["hull"] = None if moments is None else dict(zip(_MOMENTS, moments, strict=True))
         description["pixel"] = float(threshold.pixel)
-        if threshold.disagreement or threshold.drift:
-            description |= {name: float(getattr(threshold, name)) for name in _OF_POSES}
-        if threshold.walls is not None:
-            description[_WALLS] = {name: float(number) for name, number in threshold.walls._asdict().items()}
+        description |= {name: float(getattr(threshold, name)) for name in _OF_POSES if getattr(threshold, name)}
+        for name in _DEVIATIONS:
+            if (deviation := getattr(threshold, name)) is not None:
+                description[name] = {part: float(number) for part, number in deviation._asdict().items()}
     return description
 
 
@@ -60,9 +60,9 @@ def build_threshold(description: Any, bounds: Array) -> Threshold:
             field with these bounds.
     """
     of_hull = isinstance(description, Mapping) and any(name in description for name in _OF_HULL)
-    of_poses = of_hull and any(name in description for name in _OF_POSES)
-    of_walls = (_WALLS,) if of_hull and _WALLS in description else ()
-    names = _NUMBERS + (_OF_HULL if of_hull else ()) + (_OF_POSES if of_poses else ()) + of_walls
+    of_poses = tuple(name for name in _OF_POSES if of_hull and name in description)
+    deviating = tuple(name for name in _DEVIATIONS if of_hull and name in description)
+    names = _NUMBERS + (_OF_HULL if of_hull else ()) + of_poses + deviating
     entries = _entries("threshold", description, names)
     numbers = {name: _number(f"threshold: {name}", entries[name]) for name in _NUMBERS}
     if not of_hull:
@@ -75,13 +75,16 @@ def build_threshold(description: Any, bounds: Array) -> Threshold:
             _numbers("threshold: hull: center", moments["center"], (3,)),
             _numbers("threshold: hull: second_moment", moments["second_moment"], (3, 3)),
         )
-    sizes = {name: _number(f"threshold: {name}", entries[name]) for name in (_OF_POSES if of_poses else ())}
-    walls = None
-    if of_walls:
-        found = _entries("threshold: walls", entries[_WALLS], WallDeviation._fields)
-        walls = WallDeviation(**{name: _number(f"threshold: walls: {name}", found[name]) for name in found})
+    sizes = {name: _number(f"threshold: {name}", entries[name]) for name in of_poses}
+    deviations: dict[str, MomentDeviation] = {}
+    for name in deviating:
+        found = _entries(f"threshold: {name}", entries[name], MomentDeviation._fields)
+        deviations[name] = MomentDeviation(
+            **{part: _number(f"threshold: {name}: {part}", found[part]) for part in found}
+        )
+    pixel = _number("threshold: pixel", entries["pixel"])
     threshold = HullThreshold(
-        **numbers, walls=walls, hull=hull, pixel=_number("threshold: pixel", entries["pixel"]), **sizes
+        **numbers, hull=hull, pixel=pixel, walls=deviations.get("walls"), poses=deviations.get("poses"), **sizes
     )
     check_hull(threshold, bounds)
     return threshold
