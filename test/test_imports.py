@@ -112,8 +112,8 @@ SUBPACKAGES = {
     "cli": line("`morphit` itself: finds the command", "commands"),
     "ros": line(
         "`core` (names and QoS, parameters, conversions, frames, runner) and one subpackage a capability",
-        "geometry robot bringup calibration contact_push cover display execution grasping memory motion neural "
-        "perception spheres superovoid",
+        "geometry robot bringup calibration contact_planning contact_push cover display execution grasping memory "
+        "motion neural perception spheres superovoid",
     ),
     "nodes": line(
         "one executable a file, thin",

@@ -48,7 +48,7 @@ ALLOWED = {
     "scene_perception": {"numba"},
     "separation_monitor": {"numba"},
     "superovoid_distance": {"numba"},
-    "task_execution": set(),
+    "task_execution": {"numba"},
     "web_viewer": {"numba"},
     # The simulation must not stop for it when the first trajectory arrives.
     "workcell_sim": {"numba", "scipy.interpolate"},

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import sleep, time
@@ -143,7 +143,7 @@ def _parsed(text: str) -> dict[str, dict[str, dict[str, object]]]:
     return found
 
 
-def _about(job: dict[str, object]) -> dict[str, str]:
+def _about(job: Mapping[str, object]) -> dict[str, str]:
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in job.items()
             if name != "parameters"}  # fmt: skip
 

@@ -97,8 +97,11 @@ def started(actions: list[Any], **given: str) -> dict[str, Node]:
     """The nodes that the description starts with these arguments."""
     context = {a.positional[0]: a.named["default_value"] for a in actions if isinstance(a, DeclareLaunchArgument)}
     assert set(given) <= set(context)
-    (opaque,) = (action for action in actions if isinstance(action, OpaqueFunction))
-    found = opaque.named["function"]({**context, **given}, *opaque.named["args"])
+    # The first sees what was typed alone, before anything is declared.
+    first, last = (action for action in actions if isinstance(action, OpaqueFunction))
+    assert actions[0] is first
+    first.named["function"](types.SimpleNamespace(launch_configurations=given))
+    found = last.named["function"]({**context, **given}, *last.named["args"])
     return {node.named["name"] or node.named["executable"]: node for node in found}
 
 
@@ -139,6 +142,14 @@ def test_launch_starts_the_same_nodes_as_the_supervisor() -> None:
         (parameters,) = node.named["parameters"]
         values = {k: v.positional[0] if isinstance(v, ParameterValue) else v for k, v in parameters.items()}
         assert values == dict(expected[name].parameters)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_workcells_file_counts_where_nothing_was_typed() -> None:
+    found = started(described(ROOT / "launch/system.launch.py"), workcell="ur3e_hande")
+    assert found["grasp_execution"].named["parameters"][0]["robot"].positional == ("ur3e_hande",)
+    found = started(described(ROOT / "launch/system.launch.py"), workcell="ur3e_hande", robot="panda")
+    assert found["grasp_execution"].named["parameters"][0]["robot"].positional == ("panda",)
 
 
 @pytest.mark.usefixtures("stand_in")

@@ -155,7 +155,7 @@ class Finished(ExecutionJob):
 def pick(folder, look, load=None, weight=None, pose=None):
     """A pick with a library up to its question to the planner, and to its end if something was weighed."""
     steps, asked = PickSteps.__new__(PickSteps), []
-    steps._failed = []
+    steps._failed = FailedGrasps()
     steps._things = KnownThings(str(folder), lambda load, target: weight)
     steps._node = SimpleNamespace(get_logger=lambda: SimpleNamespace(info=lambda text: None))
     steps._plan = SimpleNamespace(send_goal_async=asked.append)

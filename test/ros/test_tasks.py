@@ -198,7 +198,14 @@ def test_without_a_place_for_it_what_is_too_wide_is_left_and_told(bench):
 
 def test_nothing_is_begun_while_somebody_is_near(bench):
     here = bench([(0.4, -0.1, NARROW)])
-    here.scaling.publish(Float64(data=0.0))
+    reports = here.graph.latest(interfaces.DIAGNOSTICS, depth=50)
+
+    def heard():
+        here.scaling.publish(Float64(data=0.0))
+        said = [status.message for message in reports for status in message.status]
+        return any("somebody is near" in text for text in said)
+
+    here.graph.wait_until(heard, what="that somebody is near")
     handle = here.ask(interfaces.CLEAR_TABLE, clear_goal())
     here.graph.wait_until(
         lambda: any("somebody is near" in state.message for state in here.states), what="the task that waits"
@@ -229,9 +236,9 @@ def test_one_task_at_a_time(bench):
     sent = client.send_goal_async(push_goal(0.4, -0.1, 0.5, 0.1))
     here.graph.wait_until(sent.done, what="an answer")
     assert not sent.result().accepted
-    settle(here.waiting[0], Pick.Result(failure_mode="robot_fault", failed_stage="lift", message="a protective stop"))
+    settle(here.waiting[0], Pick.Result(failure_mode="bad_request", failed_stage="lift", message="no such height"))
     answer = here.result(handle)
-    assert answer.status == GoalStatus.STATUS_ABORTED and "a protective stop" in answer.result.message
+    assert answer.status == GoalStatus.STATUS_ABORTED and "no such height" in answer.result.message
 
 
 def test_a_region_without_a_size_is_refused(bench):

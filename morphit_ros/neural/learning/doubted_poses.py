@@ -9,7 +9,7 @@ all directions, and together with a prior how far the object's moments may be of
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,6 @@ from morphit_ros.neural.views.carving import DepthHull, Silhouettes
 from morphit_ros.neural.views.oriented_depths import depth_noise
 from morphit_ros.neural.views.pose_refinement import LEAST_VIEWS, outline_pixels
 from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages, pixel_rays
-
-Views = TypeVar("Views", PosedImages, PosedDepths)
 
 # Of a camera whose pose was calibrated with care, one deviation along each axis [rad], [m]: 0.3 degrees, 1 mm in all.
 _TURN, _SHIFT = np.radians(0.3) / 3.0**0.5, 1e-3 / 3.0**0.5
@@ -105,7 +103,9 @@ def _error_factor(views: PosedImages | PosedDepths, bounds: Array, rng: np.rando
     return float(np.sqrt(weights @ _FACTORS**2 / weights.sum()))
 
 
-def _disturbed(views: Views, turn: float, shift: float, rng: np.random.Generator) -> Views:
+def _disturbed(
+    views: PosedImages | PosedDepths, turn: float, shift: float, rng: np.random.Generator
+) -> PosedImages | PosedDepths:
     """The views with each pose turned about its camera and shifted at random, by deviations along each axis."""
     poses = views.T_world_camera.copy()
     for pose in poses:

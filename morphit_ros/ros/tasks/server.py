@@ -52,6 +52,7 @@ class TaskServer:
         # Once it ends: how, after what was asked for has ended too.
         self._ending: tuple[bool, str] | None = None
         self._said: dict[str, str] = {}
+        self._near = False
         self._name = node.get_fully_qualified_name()
         self._states = interfaces.TASK_STATE.publish(node)
         self._servers = [
@@ -96,6 +97,9 @@ class TaskServer:
 
     def _tick(self) -> None:
         if self._goal is None or self._task is None:
+            if self._leaves.held_up is not self._near:
+                self._near = not self._near
+                self._diagnostics.report(OK, "nothing to do; somebody is near" if self._near else "nothing to do")
             return
         now = self._time.elapsed
         if self._leaves.held_up:
