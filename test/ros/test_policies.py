@@ -66,7 +66,7 @@ def test_namespace_further_permissions_and_file(tmp_path, capsys):
     action = "/arm_controller/follow_joint_trajectory"
     words = ["--namespace", "/left/", "--allow", "grasp_execution", "call", action, "--output", str(target)]
     assert main(words) == 0
-    assert "18 enclaves" in capsys.readouterr().out
+    assert "20 enclaves" in capsys.readouterr().out
     found = profiles(target.read_text(encoding="utf-8"))
     assert found["/left/grasp_execution"].attrib == {"ns": "/left", "node": "grasp_execution"}
     assert action in names(found["/left/grasp_execution"], "call")

@@ -426,5 +426,5 @@ NODES = (
     *_ACTING,
     NodeInterfaces("recorder", subscribes=RECORDED),
     # What a recording holds, commands below `recorded/`.
-    NodeInterfaces("player"),
+    NodeInterfaces("player", publishes=(CLOCK,)),
 )
