@@ -50,6 +50,32 @@ class Arm:
         assert self.hand.state.check(self.now, state) == ""
         self.now += PERIOD
 
+    def follow_scaled(self, trajectory: Trajectory, told: bool) -> str:
+        """The sign of a contact while its controller slows it down to a stand, and lets it go on.
+
+        Args:
+            told: whether that is said, two periods late.
+        """
+        self.tell(trajectory, 0.0, 0.0)
+        watch = ContactWatch(trajectory, self.now - PERIOD, ROBOT, self.hand.state, self.free, self.hand.config)
+        fingers = [0.02] * len(ROBOT.finger_joints)
+        times = np.arange(0.0, 1.6, PERIOD)
+        scales = np.interp(times, [0.2, 0.3, 0.8, 0.9], [1.0, 0.0, 0.0, 1.0])
+        progress = np.append(0.0, np.cumsum(scales[1:])) * PERIOD
+        late = times - progress
+        places = np.array([trajectory.sample(time) for time in progress])
+        for index in range(1, len(times)):
+            slope = places[index] - 2.0 * places[index - 1] + places[max(index - 2, 0)]
+            efforts = np.append(INERTIA * slope / PERIOD**2, np.zeros_like(fingers))
+            positions, held_up = np.append(places[index], fingers), float(late[max(index - 2, 0)]) if told else 0.0
+            names = (*ROBOT.arm_joints, *ROBOT.finger_joints)
+            state = JointState(names, positions, np.zeros(len(names)), self.now, efforts, held_up=held_up)
+            assert self.hand.state.check(self.now, state) == ""
+            self.now += PERIOD
+            if sign := watch.check():
+                return sign
+        return ""
+
     def follow(self, trajectory: Trajectory, push: float = 0.0) -> str:
         """The sign of a contact on the way; from its middle on the first joint is pushed [N m]."""
         self.tell(trajectory, 0.0, 0.0)
@@ -90,3 +116,11 @@ def test_the_same_effort_is_a_contact_where_another_joint_moves(first: int) -> N
         assert "panda_joint1" in arm.follow(swing(0), 150.0)
     else:
         assert "panda_joint1" in arm.follow(swing(3), 25.0)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_an_arm_that_is_slowed_down_for_somebody_feels_no_contact(told: bool) -> None:
+    arm = Arm()
+    for _ in range(8):
+        assert arm.follow(swing(0)) == ""
+    assert bool(arm.follow_scaled(swing(0), told)) is not told

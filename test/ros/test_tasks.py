@@ -161,6 +161,21 @@ def test_a_push_that_fails_on_its_way_is_followed_by_a_rise_and_another_look(ben
     assert answer.result.success and here.recovered == 1 and len(here.pushes) == answer.result.pushes + 1
 
 
+def test_pushes_go_past_what_is_in_the_way(bench):
+    here = bench([(0.5, 0.0, WIDE), (0.5, 0.2, NARROW)])
+    answer = here.result(here.ask(interfaces.PUSH_TO, push_goal(0.5, 0.0, 0.5, 0.4)))
+    assert answer.result.success
+    places = [place for place, _ in here.pushes] + [np.array(here.boxes[0][:2])]
+    half = 0.5 * (WIDE + NARROW)
+    for place in places:
+        assert np.abs(place - [0.5, 0.2]).max() - half > 0.02
+    assert max(abs(place[0] - 0.5) for place in places) > 0.05
+    # With no way past there is no push.
+    walled = bench([(0.5, 0.0, WIDE), *((x, 0.13, NARROW) for x in np.arange(0.2, 0.81, 0.05))])
+    answer = walled.result(walled.ask(interfaces.PUSH_TO, push_goal(0.5, 0.0, 0.5, 0.4)))
+    assert not answer.result.success and "no free way" in answer.result.message and not walled.pushes
+
+
 @pytest.mark.parametrize(
     ("goal", "options", "words"),
     [
