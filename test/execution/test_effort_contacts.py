@@ -50,25 +50,27 @@ class Arm:
         assert self.hand.state.check(self.now, state) == ""
         self.now += PERIOD
 
-    def follow_scaled(self, trajectory: Trajectory, told: bool) -> str:
+    def follow_scaled(self, trajectory: Trajectory, slower: int, faster: int) -> str:
         """The sign of a contact while its controller slows it down to a stand, and lets it go on.
 
         Args:
-            told: whether that is said, two periods late.
+            slower, faster: after so many periods that is said; negative: never.
         """
         self.tell(trajectory, 0.0, 0.0)
         watch = ContactWatch(trajectory, self.now - PERIOD, ROBOT, self.hand.state, self.free, self.hand.config)
         fingers = [0.02] * len(ROBOT.finger_joints)
+        names = (*ROBOT.arm_joints, *ROBOT.finger_joints)
         times = np.arange(0.0, 1.6, PERIOD)
-        scales = np.interp(times, [0.2, 0.3, 0.8, 0.9], [1.0, 0.0, 0.0, 1.0])
-        progress = np.append(0.0, np.cumsum(scales[1:])) * PERIOD
-        late = times - progress
+        ramps = np.array([0.28, 0.32, 0.8, 0.84])
+        scales = np.interp(times, ramps, [1.0, 0.0, 0.0, 1.0])
+        told = np.interp(times, ramps + PERIOD * np.array([slower, slower, faster, faster]), [1.0, 0.0, 0.0, 1.0])
+        progress, late = (np.append(0.0, np.cumsum(values[1:])) * PERIOD for values in (scales, 1.0 - told))
         places = np.array([trajectory.sample(time) for time in progress])
         for index in range(1, len(times)):
             slope = places[index] - 2.0 * places[index - 1] + places[max(index - 2, 0)]
             efforts = np.append(INERTIA * slope / PERIOD**2, np.zeros_like(fingers))
-            positions, held_up = np.append(places[index], fingers), float(late[max(index - 2, 0)]) if told else 0.0
-            names = (*ROBOT.arm_joints, *ROBOT.finger_joints)
+            held_up = float(late[index]) if slower >= 0 else 0.0
+            positions = np.append(places[index], fingers)
             state = JointState(names, positions, np.zeros(len(names)), self.now, efforts, held_up=held_up)
             assert self.hand.state.check(self.now, state) == ""
             self.now += PERIOD
@@ -118,9 +120,16 @@ def test_the_same_effort_is_a_contact_where_another_joint_moves(first: int) -> N
         assert "panda_joint1" in arm.follow(swing(3), 25.0)
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_an_arm_that_is_slowed_down_for_somebody_feels_no_contact(told: bool) -> None:
+@pytest.mark.parametrize(("slower", "faster"), [(0, 0), (1, 1), (0, 3)])
+def test_an_arm_that_is_slowed_down_for_somebody_feels_no_contact(slower: int, faster: int) -> None:
     arm = Arm()
     for _ in range(8):
         assert arm.follow(swing(0)) == ""
-    assert bool(arm.follow_scaled(swing(0), told)) is not told
+    assert arm.follow_scaled(swing(0), slower, faster) == ""
+
+
+def test_an_arm_that_stands_and_says_nothing_has_met_something() -> None:
+    arm = Arm()
+    for _ in range(8):
+        assert arm.follow(swing(0)) == ""
+    assert "panda_joint1" in arm.follow_scaled(swing(0), -1, -1)
