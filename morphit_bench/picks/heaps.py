@@ -28,7 +28,7 @@ from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.held import HeldGrasp, Surroundings
 from morphit_ros.execution.obstacles import fine_obstacle, loose_obstacle, object_obstacle, table_obstacle
 from morphit_ros.execution.pick import PickRequest
-from morphit_ros.execution.places import PlaceRegion, free_places
+from morphit_ros.execution.places import OPENS_FURTHER, PlaceRegion, free_places
 from morphit_ros.execution.pushing import pushes
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig, SlipConfig
@@ -369,7 +369,9 @@ class HeapClearing:
                 stage, problem = "request", str(error)
                 continue
             height = self._clearing.way_down
-            put, put_down, placing = put_down_at(self._job, self._workcell, held, places, height, self._solids)
+            put, put_down, placing = put_down_at(
+                self._job, self._workcell, held, places, height, self._solids, OPENS_FURTHER
+            )
             for name, seconds in placing.items():
                 durations[name] = durations.get(name, 0.0) + seconds
             if put.success and put_down is not None:

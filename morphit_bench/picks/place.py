@@ -130,6 +130,7 @@ def put_down_at(
     places: Sequence[Array],
     height: float = _HEIGHT,
     solids: Sequence[Solid] = (),
+    opens_further: float = 0.0,
 ) -> tuple[HandUpdate, Array | None, dict[str, float]]:
     """The end of the hand's sequence, where it let go (4, 4), and stage → simulated seconds.
 
@@ -140,10 +141,12 @@ def put_down_at(
         places: (4, 4) of the gripper where it may let go, best first.
         height: of the straight way down [m].
         solids: what is known to be there, in the base frame.
+        opens_further: than before the grasp [m].
     """
     request = HandRequest(
-        _PUTTING_DOWN, _gripper_pose(job), held, held.around, tuple(solids), places=tuple(places), height=height
-    )
+        _PUTTING_DOWN, _gripper_pose(job), held, held.around, tuple(solids), places=tuple(places), height=height,
+        aperture=held.open_aperture + opens_further,
+    )  # fmt: skip
     return _run(job, workcell, request)
 
 

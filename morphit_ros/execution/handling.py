@@ -71,7 +71,7 @@ class HandRequest:
         around: what stands around, in the base frame.
         solids: what else is known to be there, in the base frame.
         target: what the hand was about last, and may touch on its way up; its name is in `around`. Empty for none.
-        aperture: to open to [m], 0: as before the grasp, or all the way.
+        aperture: to open to [m], as far as the hand can; 0: as before the grasp, or all the way.
         places: (4, 4) each, the gripper where it lets go, the first that there is a way to; none: where it grasped.
         height: of the way down to the place, or to where a push begins, and of the way up [m].
         pushes: of `target`, the first that there is a way for.
@@ -340,7 +340,8 @@ class HandSequence:
             before = 0.0 if request.held is None else request.held.open_aperture
         else:
             before = robot.gripper.aperture_max
-        return let_go(robot, max(request.aperture or before, robot.aperture))
+        wanted = max(request.aperture or before, robot.aperture)
+        return let_go(robot, wanted if robot.cup is not None else min(wanted, robot.gripper.aperture_max))
 
     def _up(self) -> MotionResult:
         """Back the way that the hand came where it has put something down, else up as far as possible."""

@@ -29,6 +29,9 @@ _STEP, _STEPS = 0.02, 9
 _TURNS = np.radians([0.0, 45.0, -45.0, 90.0, -90.0, 135.0, -135.0, 180.0])
 # Kept free beside what stands there: open fingers, and what was not seen of the object [m].
 _CLEARANCE = 0.015
+# What the hand opens further to let go in a region than it did before the grasp, half of it on each side, where that is
+# free: what has turned in the hand does not stay between fingers that just clear it [m].
+OPENS_FURTHER = 0.02
 # More room than this does not make a place better; what it counts against the way from the middle, which is 0.7 in the
 # corners of a region [m].
 _ROOM, _ROOM_COUNTS = 0.1, 0.5

@@ -11,7 +11,7 @@ from morphit_interfaces.action import GoHome, Place, Push, Recover, Release
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.handling import PUSHING, HandRequest, HandStage
 from morphit_ros.execution.held import HeldGrasp
-from morphit_ros.execution.places import PlaceRegion, free_places, standing_on_table
+from morphit_ros.execution.places import OPENS_FURTHER, PlaceRegion, free_places, standing_on_table
 from morphit_ros.execution.pushing import Push as PushWay
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.execution.held_memory import HeldMemory
@@ -58,6 +58,8 @@ def hand_request(
                 "place", memory.in_words(), "an object that pick or execute_grasp has lifted", "Use release or recover."
             )
         places = _places(goal, memory.held, reader)
+        if goal.region.header.frame_id:
+            aperture = memory.held.open_aperture + OPENS_FURTHER
     elif isinstance(goal, Push.Goal):
         stages = PUSHING
         if memory.held is not None:
