@@ -110,7 +110,7 @@ DEPENDENCIES = (
     Dependency("ros-trajectory-msgs", "==5.3.6", "trajectory_msgs", extras="ros", rosdep="trajectory_msgs"),
     Dependency("ros-visualization-msgs", "==5.3.6", "visualization_msgs", extras="ros", rosdep="visualization_msgs"),
     # Behaviour trees of tasks; a package of the distribution, and of the Python Package Index.
-    Dependency("py-trees", "2.2", "py_trees", extras="ros", rosdep="py_trees"),
+    Dependency("py-trees", "==2.6.0", "py_trees", extras="ros", rosdep="py_trees"),
 )
 # What only a ROS 2 installation has: import name → rosdep key.
 ONLY_IN_ROS = {

@@ -21,8 +21,8 @@ HEADS = {
 #   pip install -r requirements.txt -c constraints.txt
 """,
     "requirements-ros.txt": f"""{WRITTEN}
-# For beside a ROS 2 Jazzy installation: requirements.txt without ROS wheels, xacro, urdf_parser_py (there urdfdom_py)
-# and setuptools, which are the installation's own. For a venv made with --system-site-packages:
+# For beside a ROS 2 Jazzy installation: requirements.txt without ROS wheels, py_trees, xacro, urdf_parser_py (there
+# urdfdom_py) and setuptools, which are the installation's own. For a venv made with --system-site-packages:
 #   pip install -r requirements-ros.txt -c constraints.txt
 """,
 }

@@ -217,7 +217,7 @@ def test_two_browsers_at_once_and_one_that_goes_in_the_middle_of_a_drag(editor: 
             assert one.ask(f"{_SLIDERS}.length") == 0
             two.click("Add a sphere")
             wait_until(lambda: len(editor._cloth.shapes) == 3)
-            wait_until(lambda: one.ask(f"{_SLIDERS}.length") == 7)
+            wait_until(lambda: one.ask(f"{_SLIDERS}.length") == two.ask(f"{_SLIDERS}.length") == 7)
             # It goes with the button down.
             x, y = two.place(f"{_SLIDERS}[0]")
             two.mouse("mousePressed", x, y)

@@ -90,7 +90,7 @@ def check_neural_object(output: str, folder: Path) -> None:
     volume, share, truth = numbers(r"volume ([\d.]+) cm3 \+- ([\d.]+) %, truth ([\d.]+) cm3", output)
     assert abs(volume / truth - 1.0) < 3.0 * share / 100.0 < 0.3
     expected, off = numbers(r"centre .* m \+- ([\d.]+) mm, truth ([\d.]+) mm away", output)
-    assert off < 1.0 and expected < 1.0
+    assert off < 1.0 and expected < 1.5
     found, true = (np.fromstring(text, sep=" ") for text in re.findall(r"\[([\d. ]+)\]", output.split("moments")[1]))
     assert found == pytest.approx(true, rel=0.05)
 

@@ -139,7 +139,7 @@ def test_requirements_files_are_what_the_list_of_dependencies_says() -> None:
         assert (ROOT / name).read_text(encoding="utf-8") == tool["content"](name), "run: python tools/requirements.py"
     beside_ros = pins("requirements-ros.txt")
     assert not [name for name in beside_ros if name.startswith("ros-")]
-    own = {"xacro", "urdf-parser-py", "setuptools"}
+    own = {"xacro", "urdf-parser-py", "setuptools", "py-trees"}
     everywhere = pins("requirements.txt")
     assert beside_ros == {k: v for k, v in everywhere.items() if not k.startswith("ros-") and k not in own}
     assert {"ros-rclpy", *own} <= set(everywhere)

@@ -170,7 +170,9 @@ def test_pushes_go_past_what_is_in_the_way(bench):
     for place in places:
         assert np.abs(place - [0.5, 0.2]).max() - half > 0.02
     assert max(abs(place[0] - 0.5) for place in places) > 0.05
-    # With no way past there is no push.
+
+
+def test_with_no_way_past_there_is_no_push(bench):
     walled = bench([(0.5, 0.0, WIDE), *((x, 0.13, NARROW) for x in np.arange(0.2, 0.81, 0.05))])
     answer = walled.result(walled.ask(interfaces.PUSH_TO, push_goal(0.5, 0.0, 0.5, 0.4)))
     assert not answer.result.success and "no free way" in answer.result.message and not walled.pushes

@@ -51,7 +51,7 @@ def test_own_object_stands_centred_on_the_ground(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OWN_OBJECTS)
-def test_own_object_fits_an_80_mm_gripper_somewhere(name: str) -> None:
+def test_own_object_fits_an_80_mm_gripper_somewhere_unless_it_is_the_crate(name: str) -> None:
     thing = load_object(name)
     points = trimesh.sample.sample_surface(trimesh.Trimesh(thing.mesh.vertices, thing.mesh.faces), 20000, seed=0)[0]
     # The width, along x or y, of slices as thick as a pad.
@@ -60,7 +60,7 @@ def test_own_object_fits_an_80_mm_gripper_somewhere(name: str) -> None:
         for start in np.arange(thing.mesh.bounds[0, across], thing.mesh.bounds[1, across] - 0.018, 0.018):
             band = points[(points[:, across] >= start) & (points[:, across] <= start + 0.018)]
             widths += [np.ptp(band[:, along]) for along in (0, 1) if along != across]
-    assert min(widths) < 0.079
+    assert (min(widths) < 0.079) == (name != "crate")
 
 
 def test_mug_and_glass_are_hollow_to_see_and_to_touch() -> None:
@@ -230,7 +230,7 @@ def test_printed_mass_of_a_cube() -> None:
 
 
 def test_without_data_only_our_own_objects_are_available(tmp_path: Path) -> None:
-    assert available_objects(tmp_path) == ("mug", "wine_glass", "hammer", "box", "t_block", "bottle")
+    assert available_objects(tmp_path) == ("mug", "wine_glass", "hammer", "box", "t_block", "bottle", "crate")
     (tmp_path / "ycb" / "mug").mkdir(parents=True)
     (tmp_path / "ycb" / "banana").mkdir()
     assert set(available_objects(tmp_path)) - set(available_objects(tmp_path / "ycb")) == {"banana", "ycb/mug"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from py_trees.behaviour import Behaviour
@@ -13,6 +14,10 @@ from rclpy.task import Future
 from morphit_ros.errors import MorphitError
 from morphit_ros.ros.core.clocks import Stopwatch
 from morphit_ros.ros.execution.asking import Request
+
+
+# A service that has not answered by then is asked again [s of wall time].
+_REPEAT = 5.0
 
 
 class TaskFailed(MorphitError):
@@ -121,6 +126,7 @@ class Look(Behaviour):
         self._client, self._request, self._take = client, request, take
         self._watch, self._timeout = watch, timeout
         self._future: Future | None = None
+        self._asked = 0.0
 
     def initialise(self) -> None:
         self._future = None
@@ -135,6 +141,8 @@ class Look(Behaviour):
                 return Status.SUCCESS if done else Status.FAILURE
         if self._watch.elapsed > self._timeout:
             raise TaskFailed(f"{self._client.srv_name}: {self.feedback_message or 'no answer'}")
-        if self._future is None and self._client.service_is_ready():
-            self._future = self._client.call_async(self._request())
+        # An answer is lost where the server does not know the client's reader yet.
+        lost = self._future is not None and monotonic() > self._asked + _REPEAT
+        if (self._future is None or lost) and self._client.service_is_ready():
+            self._future, self._asked = self._client.call_async(self._request()), monotonic()
         return Status.RUNNING
