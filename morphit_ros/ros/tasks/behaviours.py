@@ -15,7 +15,6 @@ from morphit_ros.errors import MorphitError
 from morphit_ros.ros.core.clocks import Stopwatch
 from morphit_ros.ros.execution.asking import Request
 
-
 # A service that has not answered by then is asked again [s of wall time].
 _REPEAT = 5.0
 
