@@ -18,7 +18,9 @@ pytestmark = pytest.mark.ros
 
 def start(graph, job, **arguments):
     for node in find_job(job).nodes({"viewer": "false", **arguments}):
-        graph.start(node.executable, **{name.replace(".", "__"): value for name, value in node.parameters.items()})
+        # A text of nothing cannot be told on a command line; it is the default wherever it stands.
+        told = {name.replace(".", "__"): value for name, value in node.parameters.items() if value != ""}
+        graph.start(node.executable, **told)
 
 
 @pytest.mark.slow
