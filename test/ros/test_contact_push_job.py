@@ -47,7 +47,9 @@ def test_a_pick_has_a_box_pushed_that_is_too_wide_by_what_cameras_see_of_it(grap
     box = {"object": str(resource("config/objects/wide_box.obj")), "object_mass": "0.5", "object_yaw": "0.3"}
     start(graph, "grasp", **box, friction="0.4", push_to="0.5 0.2", static_frames="false")
     poses = graph.latest(interfaces.OBJECT_POSE)
-    graph.wait_until(lambda: poses, 240.0, "the simulation")
+    reports = graph.latest(interfaces.DIAGNOSTICS, depth=200)
+    said = lambda: [status.message for message in reports for status in message.status]  # noqa: E731
+    graph.wait_until(lambda: poses and any("may move" in text for text in said()), 240.0, "an active grasp_execution")
     _, _, result = graph.send_goal(interfaces.PICK, Pick.Goal(), timeout=500.0)
     # It is as wide there as it was before.
     assert (result.success, result.failed_stage) == (False, "plan_grasp"), result.message
