@@ -146,6 +146,6 @@ def _but(names: Any) -> str:
 def _is_away(item: dict[str, Any]) -> bool:
     """Whether the middle of an object is in the region, or what is too wide at its place."""
     x, y, _ = item["to"]
-    if item["name"] == "crate":
+    if item["name"] == _OBJECTS[-1]:
         return bool((x - _ASIDE[0]) ** 2 + (y - _ASIDE[1]) ** 2 < 0.06**2)
     return bool(abs(x - _REGION[0]) <= 0.5 * _SIZE[0] and abs(y - _REGION[1]) <= 0.5 * _SIZE[1])

@@ -17,7 +17,7 @@ from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.geometry.units import in_metres
 from morphit_ros.resources import data_directory
 from morphit_ros.simulation.convex_pieces import convex_pieces
-from morphit_ros.simulation.own_objects import OWN_OBJECTS
+from morphit_ros.simulation.own_objects import OWN_OBJECTS, TOO_WIDE
 from morphit_ros.simulation.resting import RestingPose, mass_properties, resting_poses, resting_transform
 from morphit_ros.simulation.solids import convex_hull, unite
 
@@ -64,10 +64,10 @@ OBJECT_NAMES: tuple[str, ...] = (
 
 
 def available_objects(data_dir: str | Path | None = None) -> tuple[str, ...]:
-    """The names whose files are there; our own need none."""
+    """The names of what can be grasped whose files are there; our own need none."""
     folder = data_directory(data_dir)
-    there = [name for name in OBJECT_NAMES if name in OWN_OBJECTS]
-    for name in OBJECT_NAMES[len(there) :]:
+    there = [name for name in OWN_OBJECTS if name != TOO_WIDE]
+    for name in OBJECT_NAMES[len(OWN_OBJECTS) :]:
         key = name.rpartition("/")[2]
         path = folder / "grasp" / "known" / f"{key}.obj" if name.startswith("known/") else folder / "ycb" / key
         if path.exists():

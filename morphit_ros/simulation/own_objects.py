@@ -164,6 +164,8 @@ def _bottle() -> list[SolidPart]:
     return [SolidPart(bottle.surface, bottle.pieces + cap)]
 
 
+# What no hand here can grasp, and so no benchmark of grasps draws.
+TOO_WIDE = "crate"
 OWN_OBJECTS: dict[str, ObjectDesign] = {
     "mug": ObjectDesign(_mug, 0.300, (0.20, 0.45, 0.62)),
     "wine_glass": ObjectDesign(_wine_glass, 0.150, (0.62, 0.74, 0.78)),
