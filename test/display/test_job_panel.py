@@ -10,8 +10,9 @@ import pytest
 
 from morphit_ros.cover.model import Cover
 from morphit_ros.display.cover_scene import CoverScene
-from morphit_ros.display.job_panel import ASKED, STOP, answer_html, clearance_scales, nodes_html
+from morphit_ros.display.job_panel import ASKED, STOP, answer_html, clearance_scales, nodes_html, task_html
 from morphit_ros.display.neural_scene import NeuralScene
+from morphit_ros.display.panel import BAD_COLOR, DOUBT_COLOR, GOOD_COLOR
 from morphit_ros.display.scene import ViewerScene, first_along
 from morphit_ros.errors import InvalidInputError
 
@@ -129,3 +130,14 @@ def test_scenes_on_one_page_do_not_touch_each_others_layers(scene: ViewerScene) 
     cover.close()
     # The page goes on.
     scene.set_object(np.ones((3, 3)))
+
+
+def test_a_task_shows_its_tree_with_reasons_and_nothing_of_it_as_markup() -> None:
+    tree = [("clear the table", "running"), ("  look", "success: 3 objects"), ("  pick <b>", "failure: no & grasp")]
+    text = task_html("pick: <i>approach</i>", tree, failed=False)
+    assert "&lt;i&gt;approach" in text and "pick &lt;b&gt;" in text and "no &amp; grasp" in text and "<b>" not in text
+    # Deeper behaviours stand further in; each has the colour of its state.
+    assert text.index("clear the table") < text.index("3 objects")
+    assert "padding-left:0.0em" in text and "padding-left:1.0em" in text
+    assert GOOD_COLOR in text and DOUBT_COLOR in text and BAD_COLOR in text
+    assert BAD_COLOR in task_html("taken back", (), failed=True)
