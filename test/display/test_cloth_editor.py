@@ -212,9 +212,9 @@ def test_two_browsers_at_once_and_one_that_goes_in_the_middle_of_a_drag(editor: 
         one = Visitor(stays)
         with opened_page(editor.url, (900, 700)) as goes:
             two = Visitor(goes)
-            assert len(editor._server._server.get_clients()) == 2
+            wait_until(lambda: len(editor._server._server.get_clients()) == 2)
             # What one does, the other sees.
-            assert one.ask(f"{_SLIDERS}.length") == 0
+            wait_until(lambda: one.ask(f"{_SLIDERS}.length") == 0)
             two.click("Add a sphere")
             wait_until(lambda: len(editor._cloth.shapes) == 3)
             wait_until(lambda: one.ask(f"{_SLIDERS}.length") == two.ask(f"{_SLIDERS}.length") == 7)

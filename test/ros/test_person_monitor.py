@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
 sys.path.insert(0, str(Path(__file__).parent))
 
+from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
 from test_separation_monitor import DESCRIPTION, MODEL
 
@@ -126,3 +127,16 @@ def test_a_trajectory_of_another_robot_is_held_up(scene):
     scene.wait_for(lambda scale: scale == 0.0, "a stop")
     scene.trajectories.publish(message_from_trajectory(None))
     scene.wait_for(lambda scale: scale == 100.0, "full speed again")
+
+
+def test_where_nobody_follows_the_scale_that_is_an_error(graph, tmp_path):
+    model = tmp_path / "post.yaml"
+    model.write_text(MODEL, encoding="utf-8")
+    graph.start("person_monitor", robot_description=DESCRIPTION, model=model)
+    reports = graph.latest(interfaces.DIAGNOSTICS)
+
+    def told():
+        said = [status for message in reports for status in message.status]
+        return any("slowed for nobody" in status.message and status.level == DiagnosticStatus.ERROR for status in said)
+
+    graph.wait_until(told, what="the error")

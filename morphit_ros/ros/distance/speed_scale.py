@@ -181,6 +181,8 @@ class SpeedScaleMonitor:
         self._slowest = 0.0
         if self._step is not None:
             values |= {"time [s]": self._step.time, "proven until [s]": self._step.proven}
+        if not self._out.get_subscription_count():
+            return ERROR, f"nobody follows {interfaces.SPEED_SCALE.name}: the arm is slowed for nobody", values
         if self.problem:
             return ERROR, self.problem, values
         if self._percent >= 100.0:
