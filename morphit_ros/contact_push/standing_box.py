@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.errors import InvalidInputError
@@ -80,6 +81,13 @@ class StandingBox:
         return replace(
             config, object="box", size=size, start=tuple(self.center.tolist()), way=tuple(np.asarray(way).tolist())
         )
+
+    def near(self, others: Array, margin: float) -> NDArray[np.bool_]:
+        """Which of points (N, 3) are in the box, or beside or above it by no more than a margin [m]."""
+        turn = np.array([[np.cos(self.heading), np.sin(self.heading)], [-np.sin(self.heading), np.cos(self.heading)]])
+        local = np.abs((others[:, :2] - self.center) @ turn.T)
+        beside: NDArray[np.bool_] = (local <= 0.5 * self.size[:2] + margin).all(axis=1)
+        return beside & (others[:, 2] <= self.size[2] + margin)
 
     def in_the_way(self, way: Array, others: Array, behind: float, beside: float) -> Array:
         """Points (M, 3) of others (N, 3) that are met when it is pushed over a way (2,) [m].

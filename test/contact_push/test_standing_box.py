@@ -71,3 +71,11 @@ def test_what_is_too_small_to_be_pushed_is_refused():
         StandingBox(np.array([0.5, 0.0]), 0.0, np.array([0.01, 0.01, 0.01])).pushed(
             np.array([0.1, 0.0]), ContactPushConfig()
         )
+
+
+def test_points_along_its_sides_belong_to_it_and_others_do_not() -> None:
+    box = StandingBox(np.array([0.5, 0.1]), np.pi / 2.0, np.array([0.2, 0.1, 0.1]))
+    # Turned: 0.1 along x, 0.2 along y.
+    points = np.array([[0.46, 0.19, 0.05], [0.57, 0.1, 0.11], [0.5, 0.1, 0.02], [0.6, 0.1, 0.05], [0.5, 0.1, 0.2]])
+    assert box.near(points, 0.03).tolist() == [True, True, True, False, False]
+    assert box.near(np.empty((0, 3)), 0.03).shape == (0,)

@@ -14,7 +14,7 @@ from morphit_ros.ros.scene.messages import cloud_of, other_things
 _LEVEL = 0.01
 # Room of the hand: behind the box, and to each side of the way [m].
 _BEHIND, _BESIDE = 0.12, 0.12
-# Loose points no farther from an object belong to it [m].
+# Loose points no farther from the box belong to it [m].
 _EDGE = 0.03
 
 
@@ -38,14 +38,9 @@ def check_free(box: StandingBox, way: Array, seen: SegmentedObject, scene: Segme
     """
     if not scene.objects:
         return
-    from scipy.spatial import cKDTree
-
-    own = cloud_of(seen).finite()
-    others = other_things(scene, seen.id, own)
-    loose = others.loose.points
-    if len(loose) and len(own.points):
-        # Cameras see points of no object along its edges, and on sides that they hardly see.
-        loose = loose[cKDTree(own.points).query(loose)[0] > _EDGE]
+    others = other_things(scene, seen.id, cloud_of(seen).finite())
+    # Cameras see points of no object along its edges, and on sides that they hardly see.
+    loose = others.loose.points[~box.near(others.loose.points, _EDGE)]
     clouds = [cloud.points for cloud in others.objects.values()]
     met = box.in_the_way(way, np.concatenate([*clouds, loose]), _BEHIND, _BESIDE)
     if len(met):
