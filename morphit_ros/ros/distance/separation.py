@@ -52,6 +52,33 @@ class SeparationMonitorConfig(Config):
     )
 
 
+def known_robot(
+    model: SuperovoidModelConfig, robot: str, description: RobotDescription, package_paths: Sequence[str],
+    acceleration: float,
+) -> tuple[RobotDistance, list[float]]:  # fmt: skip
+    """Distances of a robot, and what its joints brake with, in the order of its kinematics [rad/s² or m/s²].
+
+    Args:
+        model: of the parameters.
+        robot: name in config/robots, empty for a description from elsewhere.
+        description: of the robot.
+        package_paths: folders that hold packages, searched first for the SRDF.
+        acceleration: of joints of which the robot's file says none.
+
+    Raises:
+        MorphitError: no superovoids for it, or no SRDF.
+    """
+    superovoids = model.superovoids(robot, description)
+    semantics = model.semantic_description(robot, description, package_paths)
+    kinematics = KinematicModel(description)
+    known: dict[str, float] = {}
+    if robot:
+        file = RobotConfiguration.load(robot)
+        known = dict(zip(file.arm_joints, file.acceleration_limits.tolist(), strict=True))
+    limits = [known.get(name, acceleration) for name in kinematics.joint_names]
+    return RobotDistance(superovoids.links, kinematics, semantics), limits
+
+
 class SeparationMonitor:
     """The robot, its world and the latest command.
 
@@ -92,16 +119,10 @@ class SeparationMonitor:
         Raises:
             MorphitError: no superovoids for it, no SRDF, or joints without limits of velocity.
         """
-        config = self._model_config
-        superovoids = config.superovoids(self._robot_name, description)
-        semantics = config.semantic_description(self._robot_name, description, self._package_paths)
-        kinematics = KinematicModel(description)
-        known: dict[str, float] = {}
-        if self._robot_name:
-            robot = RobotConfiguration.load(self._robot_name)
-            known = dict(zip(robot.arm_joints, robot.acceleration_limits.tolist(), strict=True))
-        limits = [known.get(name, self._config.acceleration) for name in kinematics.joint_names]
-        distance = RobotDistance(superovoids.links, kinematics, semantics)
+        distance, limits = known_robot(
+            self._model_config, self._robot_name, description, self._package_paths, self._config.acceleration
+        )
+        kinematics = distance.model
         made = SeparationFilter(distance, limits, self._separation)
         # Kernels are loaded and a programme is solved now, not at the first command: this one asks for too much.
         made.step(np.clip(0.0, kinematics.position_lower, kinematics.position_upper), kinematics.velocity_limits)

@@ -15,19 +15,17 @@ from trajectory_msgs.msg import JointTrajectory
 from morphit_interfaces.msg import BodyDistance as BodyDistanceMsg, WorldObjectArray
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
-from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
-from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import trajectory_from_message
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN
 from morphit_ros.ros.core.heartbeat import Heartbeat
 from morphit_ros.ros.distance.messages import message_from_body_distance, objects_from_messages
+from morphit_ros.ros.distance.separation import known_robot
 from morphit_ros.ros.distance.server import SuperovoidModelConfig
 from morphit_ros.ros.distance.state import CurrentState
 from morphit_ros.superovoid.distances.queries import LOWER
-from morphit_ros.superovoid.robots.robot_distance import RobotDistance
 from morphit_ros.superovoid.robots.separation import SeparationConfig as SeparationConfig, SeparationFilter
 from morphit_ros.superovoid.robots.separation_scale import ScaleStep, SeparationScale
 from morphit_ros.superovoid.robots.world import CollisionWorld
@@ -85,16 +83,9 @@ class SpeedScaleMonitor:
         Raises:
             MorphitError: no superovoids for it, no SRDF, or joints without limits of velocity.
         """
-        config = self._model_config
-        superovoids = config.superovoids(self._robot_name, description)
-        semantics = config.semantic_description(self._robot_name, description, self._package_paths)
-        kinematics = KinematicModel(description)
-        known: dict[str, float] = {}
-        if self._robot_name:
-            robot = RobotConfiguration.load(self._robot_name)
-            known = dict(zip(robot.arm_joints, robot.acceleration_limits.tolist(), strict=True))
-        limits = [known.get(name, _ACCELERATION) for name in kinematics.joint_names]
-        distance = RobotDistance(superovoids.links, kinematics, semantics)
+        distance, limits = known_robot(
+            self._model_config, self._robot_name, description, self._package_paths, _ACCELERATION
+        )
         # Whoever plans the motion keeps links apart from each other and from what stands still.
         self._filter = SeparationFilter(distance, limits, self._separation, links=False)
         self._filter.set_world(self._world, frozenset(self._world.objects))
