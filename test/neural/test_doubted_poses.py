@@ -9,11 +9,13 @@ import pytest
 from ball_views import BALL_CENTER, BALL_RADIUS, ball_depths, ball_images
 
 from morphit_ros.geometry.transforms import matrix_from_rotation_vector
+from morphit_ros.neural.learning import doubted_poses
 from morphit_ros.neural.learning.config import DepthLearningConfig
 from morphit_ros.neural.learning.depth import learn_from_depths
 from morphit_ros.neural.learning.doubted_poses import doubt_poses
 from morphit_ros.neural.learning.field_file import load_learned_field, save_field
 from morphit_ros.neural.solid.inertia import inertial_properties
+from morphit_ros.neural.solid.moments import VolumeMoments
 from morphit_ros.neural.solid.silhouette_hull import HullThreshold
 
 CONFIG = DepthLearningConfig(resolution=24)
@@ -58,6 +60,15 @@ def test_poses_that_show_that_they_are_wrong_are_doubted_more(views) -> None:  #
     assert np.median([found.moments.center for found in wrong]) > 2.0 * exact.moments.center  # type: ignore[union-attr]
     assert "3 views can hardly be checked" in exact.note
     assert exact == doubt_poses(views, BOUNDS, "checked")
+
+
+@pytest.mark.parametrize("left", [0.5, 0.0])
+def test_what_wrong_poses_take_away_is_a_share_of_what_they_leave(left: float, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """Errors that leave half of an object have left half of another one of twice the volume."""
+    volumes = iter([1.0, *[left] * 100])
+    monkeypatch.setattr(doubted_poses, "_moments", lambda *_: VolumeMoments(next(volumes), np.zeros(3), np.eye(3)))
+    doubt = doubt_poses(ball_depths(3), BOUNDS, "checked")
+    assert doubt is not None and doubt.moments.volume == pytest.approx(1.0)
 
 
 def test_poses_are_doubted_only_where_views_do_not_tell() -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +17,18 @@ from morphit_ros.neural.dynamics.simulate import simulate
 from morphit_ros.neural.dynamics.state import BodyState
 from morphit_ros.neural.dynamics.world import Obstacle, World
 from morphit_ros.neural.identification import Experiment, IdentificationConfig, PoseTrack, SimulatedMotion, Unknown
+from morphit_ros.neural.identification.evolution import evolve
 from morphit_ros.neural.identification.global_search import (
-    _told_apart,
-    _valleys,
     amplifies,
     first_part,
     lowest_places,
     scan_places,
 )
 from morphit_ros.neural.identification.identify import identify
+from morphit_ros.neural.identification.least_squares import solve_least_squares
 from morphit_ros.neural.identification.residual_spectrum import Series, are_white
+from morphit_ros.neural.identification.tracking_problem import TrackingProblem
+from morphit_ros.neural.identification.valleys import is_jagged, is_settled, told_apart, valleys_of
 from morphit_ros.neural.published import load_published_body, load_published_trajectory
 
 DATA = Path(os.environ.get("MORPHIT_DATA", Path(__file__).parents[3] / "shared" / "data")) / "neural"
@@ -159,10 +162,57 @@ def test_valleys_that_are_hardly_told_apart_are_carried_on_and_count_in_the_devi
     found = identify(block_experiment(SlidingBlock(friction=0.3), SlidingBlock()), Unknown("friction", 0.3, 0.0, 1.0))
     best = valley(found.estimate, 0.300, 100.0, 0.001)
     same, other = valley(best, 0.3005, 101.0, 0.001), valley(best, 0.304, 105.0, 0.001)
-    worse = valley(best, 0.2, 150.0, 0.001)
-    assert _valleys([best, same, other, worse], 1) == [best, other]
-    told = _told_apart(best, [[best, other]], 1)
+    worse, wide = valley(best, 0.2, 150.0, 0.001), valley(best, 0.3, 80.0, 0.01)
+    assert valleys_of([best, same, other, worse], 1) == [best, other]
+    told = told_apart(best, [[best, other]], 1)
     assert told.uncertainty.standard_deviations[0] == pytest.approx(np.hypot(0.001, 0.004))
-    assert told.uncertainty.covariance[0, 0] == pytest.approx(best.uncertainty.covariance[0, 0] + 0.004**2)
+    assert told_apart(best, [[best, other], [wide]], 1).uncertainty.standard_deviations[0] == pytest.approx(0.01)
     assert told.values[0] == best.values[0]
-    assert _told_apart(best, [[best]], 1) is best
+    assert told_apart(best, [[best]], 1).uncertainty.standard_deviations[0] == 0.001
+
+
+def jumping(values: np.ndarray) -> float:
+    """A bowl about 1 that jumps by up to 20 within a tenth of a deviation."""
+    away = values - 1.0
+    return 0.5 * float(away @ away) + 20.0 * float((np.floor(away / 0.1) % 3.0 == 2.0).mean())
+
+
+def test_evolution_goes_over_jumps_that_end_a_search_by_derivatives() -> None:
+    begin, covariance = np.array([3.0, -1.0, 0.0, 2.0, 2.5, -0.5]), np.diag([4.0, 4.0, 1.0, 1.0, 1.0, 1.0])
+    bounds = (np.full(6, -5.0), np.full(6, 5.0))
+    found = [evolve(jumping, begin, covariance, bounds, seed) for seed in range(5)]
+    assert jumping(begin) > 8.0
+    assert max(jumping(item) for item in found) < 1.0
+    assert np.array_equal(found[0], evolve(jumping, begin, covariance, bounds, 0))
+
+
+def test_evolution_keeps_bounds_and_what_is_held() -> None:
+    lower, upper = np.array([0.5, -1.0, 0.0]), np.array([2.0, 1.0, 2.0])
+    covariance = np.diag([1.0, 1.0, 0.0])
+    found = evolve(
+        lambda values: float(values[0] + values[1]), np.array([1.0, 0.0, 0.7]), covariance, (lower, upper), 0
+    )
+    assert found == pytest.approx([0.5, -1.0, 0.7])
+
+
+class JaggedBlock(SlidingBlock):
+    """A sliding block whose motion jumps by up to 2 mm with the least change of its friction."""
+
+    def poses(self, names, values, start, times):  # type: ignore[no-untyped-def]
+        positions, quats = super().poses(names, values, start, times)
+        return positions + 2e-3 * np.sin(1e6 * values[0]), quats
+
+
+@pytest.mark.parametrize(("motion", "jagged"), [(SlidingBlock(), False), (JaggedBlock(), True)])
+def test_white_residuals_settle_nothing_where_the_cost_jumps(motion: SlidingBlock, jagged: bool) -> None:
+    unknown, search = [Unknown("friction", 0.3, 0.0, 1.0)], CONFIG.search
+    for noise, hidden in ((1e-3, jagged), (1e-5, False)):
+        experiment = block_experiment(SlidingBlock(friction=0.3), motion, noise=noise)
+        with ThreadPoolExecutor(1) as pool:
+            problem = TrackingProblem([experiment], unknown, IdentificationConfig(), pool)
+            estimate = solve_least_squares(problem.evaluate, problem.unknowns, search)
+            assert estimate.explained
+            assert estimate.uncertainty.bare
+            assert is_jagged(problem, estimate, search) == jagged
+            # Noise far below what is stated hides no valley.
+            assert is_settled(problem, estimate, search) == (not hidden)

@@ -17,6 +17,7 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.neural.identification.evolution import evolve
 from morphit_ros.neural.identification.experiments import Experiment
 from morphit_ros.neural.identification.identification_config import IdentificationConfig
 from morphit_ros.neural.identification.least_squares import (
@@ -27,11 +28,10 @@ from morphit_ros.neural.identification.least_squares import (
 )
 from morphit_ros.neural.identification.tracking_problem import TrackingProblem
 from morphit_ros.neural.identification.unknowns import Unknown, bounds_of
+from morphit_ros.neural.identification.valleys import is_jagged, is_settled, told_apart, valleys_of
 
 # Bounds that are positive and this far apart are scanned by ratios.
 _BY_RATIO = 10.0
-# Ends of searches nearer than this part of the bounds are one valley.
-_VALLEYS_APART = 1e-3
 # Places of a scan nearer than this part of the bounds are one.
 _APART = 0.1
 # Parts of a track that candidates are carried along, each longer than the one before.
@@ -40,10 +40,10 @@ _GROWTH, _SHORTEST, _FEWEST_POSES = 1.35, 0.08, 12
 _HOPELESS, _SAME, _FEWEST, _MOST = 4.0, 1e-4, 3, 6
 # Draws from what a shorter part leaves possible, and how many of them searches begin at.
 _DRAWS, _BEST_DRAWS = 64, 4
-# Valleys that draws are made from: how many, and by how much the cost may be higher [variances of the noise].
-_MOST_VALLEYS, _HARDLY_WORSE = 3, 20.0
-# Evaluations of one of many searches; deviations of the draws of the last rounds, in those that the best one states.
-_PART_EVALUATIONS, _SPREADS = 20, (1.0, 3.0, 10.0)
+# Evaluations of one of many searches; searches with draws of their own: where these end apart, none is to be believed.
+_PART_EVALUATIONS, _SEARCHES = 20, 3
+# Candidates that searches of whole tracks begin at: the cheapest ones.
+_LAST = 5
 # A motion amplifies where a change of its first velocities becomes this many times what free flight makes of it.
 _AMPLIFIES = 10.0
 
@@ -120,14 +120,6 @@ def searches(
     return sorted(found, key=_cost)
 
 
-def is_rough(found: Sequence[LeastSquaresEstimate], unknowns: Sequence[Unknown]) -> bool:
-    """Whether searches from several places end in several valleys: apart by more than the best one's deviations."""
-    lower, upper = bounds_of(unknowns)
-    width = np.where(np.isfinite(upper - lower), upper - lower, np.inf)
-    sure = np.maximum(found[0].uncertainty.standard_deviations[: len(unknowns)], _VALLEYS_APART * width)
-    return any((np.abs(item.values - found[0].values) > sure).any() for item in found[1:])
-
-
 def amplifies(experiments: Sequence[Experiment], names: Sequence[str], values: Array) -> bool:
     """Whether some motion grows a change of its first velocities far beyond what free flight would make of it."""
     for experiment in experiments:
@@ -160,7 +152,7 @@ def grown_search(
     pool: ThreadPoolExecutor,
     whole: tuple[TrackingProblem, LeastSquaresEstimate],
 ) -> tuple[TrackingProblem, LeastSquaresEstimate, float]:
-    """Candidates from all over the bounds, carried from the first part of the tracks to longer ones.
+    """Candidates from all over the bounds, carried from the first part of the tracks to longer ones, several times.
 
     Args:
         whole: problem of the whole tracks and what a search there found: what these candidates have to be better than.
@@ -173,51 +165,85 @@ def grown_search(
     shares = [1.0]
     while shares[-1] > _SHORTEST:
         shares.append(shares[-1] / _GROWTH)
-    candidates: list[Array] = []
-    part: tuple[TrackingProblem, LeastSquaresEstimate, float] | None = None
-    touched = False
+    shares.reverse()
+    problems = [
+        TrackingProblem([first_part(item, share) for item in experiments], unknowns, config, pool) for share in shares
+    ]
+    # What all searches found of each part.
+    ends: list[list[LeastSquaresEstimate]] = [[] for _ in shares]
+    jagged = False
+    for seed in range(_SEARCHES):
+        for end, found in zip(ends, _grown(problems, unknowns, config, whole[1], seed), strict=True):
+            end += found
+        best = min(ends[-1], key=_cost)
+        if is_settled(problems[-1], best, config.search):
+            return problems[-1], best, 1.0
+        jagged = is_jagged(problems[-1], best, config.search)
+        if not jagged:
+            break
+    rivals = [valleys_of(sorted(end, key=_cost), len(unknowns), len(end)) for end in ends]
+    chosen = len(shares) - 1
+    explained = [
+        index
+        for index, valleys in enumerate(rivals)
+        if valleys and valleys[0].explained and valleys[0].status is not EstimationStatus.NOT_IDENTIFIABLE
+    ]
+    if explained and explained[-1] < chosen:
+        values = rivals[explained[-1]][0].values[: len(unknowns)]
+        if amplifies(experiments, [item.name for item in unknowns], values):
+            chosen = explained[-1]
+    # Where the cost of a part jumps its curvature tells too much: what the one before or after says counts as well.
+    first = max(min(chosen, len(shares) - 2), 0) if jagged else chosen
+    last = first + 2 if jagged else chosen + 1
+    estimate = told_apart(rivals[chosen][0], rivals[first:last], len(unknowns))
+    if estimate.status is EstimationStatus.ITERATION_LIMIT:
+        places = begun_at(problems[chosen].unknowns, estimate.values)
+        estimate = min(solve_least_squares(problems[chosen].evaluate, places, config.search), estimate, key=_cost)
+    return problems[chosen], estimate, shares[chosen]
+
+
+def _grown(
+    problems: Sequence[TrackingProblem],
+    unknowns: Sequence[Unknown],
+    config: IdentificationConfig,
+    whole: LeastSquaresEstimate,
+    seed: int,
+) -> list[list[LeastSquaresEstimate]]:
+    """What one search found of each part, cheapest first; nothing of those before the parameters show."""
+    rest = np.zeros(len(problems[0].unknowns) - len(unknowns))
+    candidates = [np.append(place, rest) for place in scan_places(unknowns, (config.scan + 1) // 2)]
     # In a rough valley the last per cent of a search is lost in the next stage.
     search = dataclasses.replace(config.search, max_evaluations=min(config.search.max_evaluations, _PART_EVALUATIONS))
-    found: list[LeastSquaresEstimate] | None = None
-    rivals: list[list[LeastSquaresEstimate]] = []
-    for share in reversed(shares):
-        problem = TrackingProblem([first_part(item, share) for item in experiments], unknowns, config, pool)
-        if not candidates:
-            rest = np.zeros(len(problem.unknowns) - len(unknowns))
-            candidates = [np.append(place, rest) for place in scan_places(unknowns, (config.scan + 1) // 2)]
-        elif share == 1.0:
-            candidates.append(whole[1].values)
-        if not touched and share < 1.0:
+    touched = False
+    ends: list[list[LeastSquaresEstimate]] = []
+    for problem in problems:
+        last = problem is problems[-1]
+        if last:
+            candidates.append(whole.values)
+        elif not touched:
             # Before anything of the parameters shows, one search finds the start for all candidates.
             only = solve_least_squares(problem.evaluate, begun_at(problem.unknowns, candidates[0]), config.search)
             touched = bool(only.uncertainty.influences[: len(unknowns)].any())
             if not touched:
                 rest = only.values[len(unknowns) :]
                 candidates = [np.append(values[: len(unknowns)], rest) for values in candidates]
+                ends.append([])
                 continue
-        if found is not None:
-            # A valley that is a little worse on a part of the track may be the best one of a longer part.
-            for valley in _valleys(found, len(unknowns)):
-                candidates += _drawn(valley, problem)
+        # A valley that is a little worse on a part of the track may be the best one of a longer part.
+        for valley in valleys_of(ends[-1], len(unknowns)) if ends and ends[-1] else ():
+            candidates += _drawn(valley, problem, seed)
+        if last:
+            # What follows does not need a search from each.
+            costs = [problem.cost(place) for place in candidates]
+            candidates = [candidates[index] for index in np.argsort(costs, kind="stable")[:_LAST]]
         found = searches(problem.evaluate, problem.unknowns, candidates, search)
-        for spread in _SPREADS if share == 1.0 else ():
-            if found[0].explained and found[0].uncertainty.bare:
-                break
-            more = _drawn(found[0], problem, spread)
-            found = sorted(found + searches(problem.evaluate, problem.unknowns, more, search), key=_cost)
-        rivals.append(_valleys(found, len(unknowns)))
-        if found[0].explained and found[0].status is not EstimationStatus.NOT_IDENTIFIABLE:
-            part = problem, _told_apart(found[0], rivals[-2:], len(unknowns)), share
+        if last and not is_settled(problem, found[0], config.search):
+            covariance = _finite_covariance(found[0])
+            least = evolve(problem.cost, found[0].values, covariance, bounds_of(problem.unknowns), seed)
+            found = sorted(found + searches(problem.evaluate, problem.unknowns, [least], search), key=_cost)
+        ends.append(found)
         candidates = _carried(found, problem, len(unknowns))
-    if part is not None and part[2] < 1.0:
-        values = part[1].values[: len(unknowns)]
-        part = part if amplifies(experiments, [item.name for item in unknowns], values) else None
-    assert found is not None
-    problem, estimate, share = part or (problem, _told_apart(found[0], rivals[-2:], len(unknowns)), 1.0)
-    if estimate.status is EstimationStatus.ITERATION_LIMIT:
-        places = begun_at(problem.unknowns, estimate.values)
-        estimate = min(solve_least_squares(problem.evaluate, places, config.search), estimate, key=_cost)
-    return problem, estimate, share
+    return ends
 
 
 def _carried(found: Sequence[LeastSquaresEstimate], problem: TrackingProblem, count: int) -> list[Array]:
@@ -235,52 +261,23 @@ def _carried(found: Sequence[LeastSquaresEstimate], problem: TrackingProblem, co
     return kept
 
 
-def _valleys(found: Sequence[LeastSquaresEstimate], count: int) -> list[LeastSquaresEstimate]:
-    """The best of each valley of the parameters, cheapest first: of those that the cost hardly tells apart."""
-    kept: list[LeastSquaresEstimate] = []
-    for estimate in found:
-        if len(kept) == _MOST_VALLEYS or estimate.cost > found[0].cost + _HARDLY_WORSE:
-            break
-        spread = estimate.uncertainty.standard_deviations[:count]
-        if all((np.abs(estimate.values - other.values)[:count] > spread).any() for other in kept):
-            kept.append(estimate)
-    return kept
-
-
-def _told_apart(
-    estimate: LeastSquaresEstimate, rivals: Sequence[Sequence[LeastSquaresEstimate]], count: int
-) -> LeastSquaresEstimate:
-    """The estimate, with deviations that allow for the valleys of the parameters that it is hardly told apart from.
-
-    A rough cost is curved far more in its valleys than as a whole: the curvature of one says how well its own floor is
-    known, and not which of them is the true one.
-    """
-    deviations = estimate.uncertainty.standard_deviations.copy()
-    others = [item.values[:count] - estimate.values[:count] for valleys in rivals for item in valleys]
-    # What is nearer is the same valley, as a shorter part of the tracks shows it.
-    offsets = np.array([offset for offset in others if (np.abs(offset) > deviations[:count]).any()])
-    if len(offsets) == 0:
-        return estimate
-    covariance = estimate.uncertainty.covariance.copy()
-    covariance[:count, :count] += offsets.T @ offsets / len(offsets)
-    deviations[:count] = np.sqrt(deviations[:count] ** 2 + (offsets**2).mean(axis=0))
-    uncertainty = dataclasses.replace(estimate.uncertainty, covariance=covariance, standard_deviations=deviations)
-    return dataclasses.replace(estimate, uncertainty=uncertainty)
-
-
-def _drawn(estimate: LeastSquaresEstimate, problem: TrackingProblem, spread: float = 1.0) -> list[Array]:
+def _drawn(estimate: LeastSquaresEstimate, problem: TrackingProblem, seed: int) -> list[Array]:
     """Values (K,) that a shorter part of the tracks leaves possible and that cost least over a longer one.
 
     Impacts make the cost of the longer part rough within what the shorter one leaves open: its least place among many
     draws is nearer to the best valley than the middle is.
     """
-    covariance = np.where(np.isfinite(estimate.uncertainty.covariance), estimate.uncertainty.covariance, 0.0)
-    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = np.linalg.eigh(_finite_covariance(estimate))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    draws = np.random.default_rng(0).normal(size=(_DRAWS, len(root)))
-    places = np.clip(estimate.values + spread * draws @ root.T, *bounds_of(problem.unknowns))
+    draws = np.random.default_rng(seed).normal(size=(_DRAWS, len(root)))
+    places = np.clip(estimate.values + draws @ root.T, *bounds_of(problem.unknowns))
     costs = np.array([problem.cost(place) for place in places])
     return [places[index] for index in np.argsort(costs, kind="stable")[:_BEST_DRAWS] if np.isfinite(costs[index])]
+
+
+def _finite_covariance(estimate: LeastSquaresEstimate) -> Array:
+    """(K, K) covariance, zero where the data say nothing."""
+    return np.where(np.isfinite(estimate.uncertainty.covariance), estimate.uncertainty.covariance, 0.0)
 
 
 def begun_at(unknowns: Sequence[Unknown], values: Array) -> list[Unknown]:

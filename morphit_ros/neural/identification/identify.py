@@ -23,7 +23,6 @@ from morphit_ros.neural.identification.global_search import (
     amplifies,
     begun_at,
     grown_search,
-    is_rough,
     scanned_starts,
     searches,
 )
@@ -36,6 +35,7 @@ from morphit_ros.neural.identification.least_squares import (
 )
 from morphit_ros.neural.identification.tracking_problem import TrackingProblem, parts_of
 from morphit_ros.neural.identification.unknowns import Unknown
+from morphit_ros.neural.identification.valleys import is_rough, is_settled
 
 # Where a look shows a lower cost the search begins again, so often at most.
 _RESTARTS = 4
@@ -151,13 +151,14 @@ def identify(
             evaluations = 1 if led and known else search.max_evaluations
             search = dataclasses.replace(search, cost_tolerance=10.0, max_evaluations=evaluations)
         estimate = solve_least_squares(problem.evaluate, problem.unknowns, search)
-        if config.scan and not (pushed or known or config.corrections or _done(estimate)):
+        searched = config.scan and not (pushed or config.corrections)
+        if searched and (rough or not known) and not is_settled(problem, estimate, search):
             # Searches may end together beside the best valley where unknown starts make many, or the motion amplifies
-            # them: what the tracks show of a start is then too far off.
+            # them: what the tracks show of a start is then too far off. White to the bottom and not settled: it jumps.
             names = [item.name for item in unknowns]
-            rough = rough or not estimate.explained or amplifies(experiments, names, estimate.values[: len(names)])
-        if rough and not config.corrections and not _done(estimate):
-            problem, estimate, share = grown_search(experiments, unknowns, config, pool, (problem, estimate))
+            doubted = rough or not estimate.explained or estimate.uncertainty.bare
+            if doubted or amplifies(experiments, names, estimate.values[: len(names)]):
+                problem, estimate, share = grown_search(experiments, unknowns, config, pool, (problem, estimate))
         if config.corrections:
             estimate = problem.correct(estimate)
         for attempt in range(_RESTARTS + 1 if config.looks and pushed else 0):
@@ -181,11 +182,6 @@ def identify(
         float(np.sqrt(np.mean(np.concatenate([(part.rotation_errors**2).sum(axis=-1).ravel() for part in parts])))),
         tuple(part.start for part in parts), estimate, time.perf_counter() - begin, share,
     )  # fmt: skip
-
-
-def _done(estimate: LeastSquaresEstimate) -> bool:
-    """Whether no better search can be hoped for: what is left of the motion is noise."""
-    return estimate.explained and estimate.uncertainty.bare
 
 
 def _led(

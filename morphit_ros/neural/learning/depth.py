@@ -32,9 +32,6 @@ from morphit_ros.neural.views.posed_views import PosedDepths
 _LEAST_CONTRAST = 1e-3
 # Views are averaged that differ by so many deviations of their disagreement: the most cautious of them carve too much.
 _WITHIN = 3.0
-# Refined poses are known to about a pixel: so many are averaged. (A bottle of a hand-held camera, focal length 3 % off:
-# volume -6 instead of -12 %, inertia 8 instead of 11 %.)
-_OF_REFINED = 2.0
 # Share of the surface with another close behind it from which on an object has walls.
 _WALLED = 0.1
 
@@ -64,6 +61,9 @@ def learn_from_depths(
     walled = config.method == "grid" and _walled(depths)
     agreed = agreed_views(depths, config.poses, not walled) if config.check_poses else AgreedViews(depths)
     depths = agreed.views
+    if agreed.drift > 0.0:
+        # Poses that were off put the other side close behind what has no walls.
+        walled = config.method == "grid" and _walled(depths)
     bounds = depth_bounds(depths)
     if config.check_poses:
         check_depths(depths, bounds)
@@ -78,9 +78,9 @@ def learn_from_depths(
 
     try:
         noise = max(config.noise, _WITHIN * agreed.disagreement)
-        if agreed.drift > 0.0:
-            noise = max(noise, _OF_REFINED * pixel_size(depths, bounds.mean(axis=0)))
-        walls = _walls(depths, bounds, spacing, config, told) if walled else None
+        # Views of refined poses are off by a part of a pixel: their mean lies beyond edges, the most cautious within.
+        apart = walled or (config.method == "grid" and agreed.drift > 0.0)
+        walls = _walls(depths, bounds, spacing, config, told) if apart else None
         grid = carve_grid(hull, bounds, spacing, noise, config.edge, config.smoothing, told) if walls is None else None
     except _Cancelled:
         return LearningResult(LearningStatus.CANCELLED, "Cancelled.", None, np.zeros(0))
@@ -90,13 +90,13 @@ def learn_from_depths(
         field, deviation = walls
         if field.distances.max(axis=3).min() >= 0.0:
             return LearningResult(LearningStatus.EMPTY, empty, None, none)
-        notes = (*notes, "walls of two sides")
+        notes = (*notes, "walls of two sides") if walled else notes
         message = "; ".join((f"carved from {len(depths)} views", *notes))
         half = Threshold(0.5)
         pixel = pixel_size(depths, field.bounds.mean(axis=0))
         sided = HullThreshold(
-            half.value, *half.range, 1.0, None, pixel, agreed.disagreement, agreed.drift, agreed.scale, deviation,
-            None if doubt is None else doubt.moments,
+            half.value, *half.range, 1.0, None, pixel, agreed.disagreement, agreed.drift, agreed.scale,
+            deviation if walled else None, None if doubt is None else doubt.moments,
         )  # fmt: skip
         return LearningResult(LearningStatus.CONVERGED, message, field, none, threshold=sided, notes=notes)
     assert grid is not None

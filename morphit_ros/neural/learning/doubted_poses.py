@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector, transform_vectors
+from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
 from morphit_ros.neural.solid.moments import VolumeMoments, difference
 from morphit_ros.neural.solid.silhouette_hull import MomentDeviation, hull_moments, pixel_size
 from morphit_ros.neural.views.carving import DepthHull, Silhouettes
+from morphit_ros.neural.views.contradictions import sighted_places
 from morphit_ros.neural.views.oriented_depths import depth_noise
 from morphit_ros.neural.views.pose_refinement import LEAST_VIEWS, outline_pixels
-from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages, pixel_rays
+from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
 
 # Of a camera whose pose was calibrated with care, one deviation along each axis [rad], [m]: 0.3 degrees, 1 mm in all.
 _TURN, _SHIFT = np.radians(0.3) / 3.0**0.5, 1e-3 / 3.0**0.5
@@ -31,8 +32,8 @@ _DRAWN = 3.0
 # What sticks out of one pair of views varies as the square of so many errors.
 _DIRECTIONS = 1.0
 _DRAWS = 16
-# Points of a view that are held against so many others; places along a ray of an outline.
-_POINTS, _OTHERS, _ALONG = 200, 4, 48
+# Points of a view are held against so many others.
+_OTHERS = 4
 # What sticks out of exact views, as a share of a pixel: edges are rounded (0.02 to 0.09 of four objects).
 _ROUNDING = 0.1
 # Cells along the longest side when only changes of the moments are looked for.
@@ -77,7 +78,9 @@ def doubt_poses(views: PosedImages | PosedDepths, bounds: Array, poses: str) -> 
     factor = _error_factor(views, bounds, rng)
     turn, shift = factor * _TURN, factor * _SHIFT
     own = _moments(views, bounds)
-    changes = np.array([difference(own, _moments(_disturbed(views, turn, shift, rng), bounds)) for _ in range(_DRAWS)])
+    drawn = [_moments(_disturbed(views, turn, shift, rng), bounds) for _ in range(_DRAWS)]
+    # Poses that are off leave less of an object: its true volume is to what is left as that is to what is left of it.
+    changes = np.array([difference(one, own) if one.volume > 0.0 else difference(own, one) for one in drawn])
     volume, center, per_volume, tensor = np.sqrt((changes**2).mean(axis=0)).tolist()
     moments = MomentDeviation(volume, center, tensor, per_volume)
     return PoseDoubt(len(views), 3.0**0.5 * turn, 3.0**0.5 * shift, moments)
@@ -130,25 +133,10 @@ def _sticking_out(views: PosedImages | PosedDepths, bounds: Array) -> float:
     rng = np.random.default_rng(0)
     hull = _hull(views)
     squares = []
-    for number, places in enumerate(_seen_places(views, bounds, rng)):
+    outlines = [] if isinstance(views, PosedDepths) or views.masks is None else [outline_pixels(m) for m in views.masks]
+    for number, places in enumerate(sighted_places(views, outlines, bounds, rng)):
         others = np.setdiff1d(np.arange(len(views)), number)
         for other in rng.permutation(others)[:_OTHERS]:
             out = hull.view_clearance(int(other), places.reshape(-1, 3)).reshape(places.shape[:2]).min(axis=1)
             squares.append(np.maximum(out, 0.0) ** 2)
     return float(np.concatenate(squares).mean())
-
-
-def _seen_places(views: PosedImages | PosedDepths, bounds: Array, rng: np.random.Generator) -> list[Array]:
-    """(N, M, 3) for each view the places where N of its rays may have met the object [m]; one a ray if measured."""
-    if isinstance(views, PosedDepths):
-        return [points[rng.permutation(len(points))[:_POINTS], None] for points in views.surface_points()]
-    assert views.masks is not None
-    reach = 0.5 * float(np.linalg.norm(bounds[1] - bounds[0]))
-    places = []
-    for pose, intrinsics, mask in zip(views.T_world_camera, views.intrinsics, views.masks, strict=True):
-        pixels = outline_pixels(mask)
-        rays = pixel_rays(intrinsics, pixels[rng.permutation(len(pixels))[:_POINTS]])
-        middle = float((bounds.mean(axis=0) - pose[:3, 3]) @ pose[:3, 2])
-        depths = np.linspace(max(middle - reach, 1e-3), middle + reach, _ALONG)
-        places.append(np.asarray(pose[:3, 3] + depths[:, None] * transform_vectors(pose, rays)[:, None]))
-    return places

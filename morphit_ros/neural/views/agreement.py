@@ -84,10 +84,14 @@ def agreed_views(views: Views, poses: str = "checked", focal: bool = True) -> Ag
                 f"{1e3 * found.shifts.mean():.2g} mm (means); outlines disagree by {found.spread / found.pixel:.2f} px "
                 f"instead of {before.spread / before.pixel:.2f}"
             )
-            drift = float(found.shifts.mean()) / np.sqrt(len(views))
+            shifts = np.delete(found.shifts, found.odd)
+            drift = float(np.sqrt((shifts**2).sum() / (len(shifts) - 1) / len(shifts)))
             scale = max(min(before.focal_deviation, _FOCAL), _FOCAL_SHOWN)
         else:
             drift, scale = 0.0, 0.0
+            if poses == "checked" and found.odd:
+                # Poses a little off look the same: only what refined ones contradict is left out.
+                found = replace(found, odd=refine_poses(posed).odd)
         if found.focal != 1.0:
             notes.append(
                 f"focal lengths taken {found.focal:.4f} (± {found.focal_deviation:.4f}) times as long as given: so the "
@@ -147,12 +151,11 @@ def _odd_note(found: PoseRefinement, views: PosedImages | PosedDepths) -> str:
     usual = float(np.median(found.mismatch))
     shift = float(np.median(found.shifts))
     each = ", ".join(
-        f"{views.numbers[index]} ({found.mismatch[index]:.0%} of the silhouette, moved by "
-        f"{1e3 * found.shifts[index]:.2g} mm)"
+        f"{views.numbers[index]} ({found.mismatch[index]:.0%}, moved by {1e3 * found.shifts[index]:.2g} mm)"
         for index in found.odd
     )
     kind = "view" if len(found.odd) == 1 else "views"
     return (
-        f"left out {kind} {each}: disagrees with the surface of all others (usually {usual:.0%} and {1e3 * shift:.2g} "
-        "mm); the mask is cut, or the pose is wrong"
+        f"left out {kind} {each}: so much of what other views show lies beside the silhouette, or of what it shows "
+        f"beside theirs (usually {usual:.0%} and {1e3 * shift:.2g} mm); the mask is cut, or the pose is wrong"
     )

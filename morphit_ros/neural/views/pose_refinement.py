@@ -20,6 +20,7 @@ from morphit_ros.geometry.transforms import Array, matrix_from_rotation_vector
 from morphit_ros.neural.fields.grid import grid_nodes, interpolate, interpolate_gradient
 from morphit_ros.neural.fields.grid_rays import lowest_along_rays
 from morphit_ros.neural.views.carving import DepthHull, Silhouettes
+from morphit_ros.neural.views.contradictions import contradictions
 from morphit_ros.neural.views.posed_views import Mask, PosedDepths, PosedImages, pixel_rays
 
 Views = TypeVar("Views", PosedImages, PosedDepths)
@@ -48,14 +49,13 @@ _FAR, _SMOOTHED = 6.0, 0.7
 _NEAR = 4.0
 # A residual of so many times their spread counts a quarter (Geman and McClure).
 _ROBUST = 2.5
-# A view is odd if so much of its silhouette disagrees, and so many times what is usual; at most this share of all are.
-_ODD, _ODD_TIMES, _MOST_ODD = 0.05, 3.0, 0.25
-# Where so much disagrees in most views, it is the surface that is wrong: walls thinner than its grid.
-_MOST_USUAL = 0.03
+# A view is odd if so much of what others saw lies beside its silhouette, or of what it saw beside theirs, and so many
+# times what is usual; at most this share of all are.
+_ODD, _ODD_TIMES, _MOST_ODD = 0.03, 3.0, 0.25
 # So is one whose pose had to be moved by so many times as much as is usual, and by so many pixels.
 _MOVED_TIMES, _MOVED_PIXELS = 5.0, 6.0
-# What is nearer to the outline does not count for that, besides a spacing [px].
-_BESIDE = 1.5
+# What lies beside a silhouette by less may be in it: pixels, and disagreements of the views.
+_BESIDE, _BESIDE_SPREADS = 1.5, 3.0
 _MARGIN = 0.1
 # The focal length: how views may disagree in each step; its standard deviation before they are looked at, and the
 # largest step of its logarithm; it is wrong if it is off by so many of its deviations, and by so much.
@@ -81,7 +81,8 @@ class PoseRefinement:
         spread: by how far views disagree about the surface, one standard deviation [m].
         pixel: what a pixel shows of the object [m]: outlines that are rounded to pixels disagree by a third of it.
         spacing: of the grid that the common surface is known on [m]; views seem to disagree by up to a fourth of it.
-        mismatch: (V,) share of each silhouette that disagrees with the common surface.
+        mismatch: (V,) share of what most others saw that lies beside each silhouette, or of what it shows beside
+            theirs.
         odd: indices of views that disagree with all others: their masks are cut, or their poses are wrong.
     """
 
@@ -314,6 +315,12 @@ class _Agreement:
         mean = self._moved()[self._kept].mean(axis=0)
         for number in range(len(self._views)):
             self._move(number, -mean)
+        # Nor is how far all cameras are away: they would back off until depths fit a wrong focal length.
+        away = self._poses[:, :3, 3] - self._center
+        away /= np.linalg.norm(away, axis=1)[:, None]
+        radial = float(np.einsum("vi,vi->v", self._moved()[:, 3:], away)[self._kept].mean())
+        for number, direction in enumerate(away):
+            self._move(number, np.concatenate([np.zeros(3), -radial * direction]))
 
     @property
     def shows_focal(self) -> bool:
@@ -354,15 +361,18 @@ class _Agreement:
         self._allowed_there = None
 
     def leave_out_odd(self) -> None:
-        """Leave out the views whose silhouettes disagree with the surface of all."""
-        self._mismatch = np.array([self._silhouette_mismatch(number) for number in range(len(self._views))])
+        """Leave out the views that contradict most others, or whose poses had to be moved too far."""
+        tolerance = max(_BESIDE * self._pixel(), _BESIDE_SPREADS * self._spread)
+        shares = contradictions(self._posed(), self._bounds, tolerance)
+        np.fill_diagonal(shares, np.nan)
+        # Up to a quarter of all views may be wrong themselves: of a good one three of four say nothing.
+        self._mismatch = np.maximum(*(np.nanquantile(shares, 1.0 - _MOST_ODD, axis=axis) for axis in (0, 1)))
         usual = float(np.median(self._mismatch))
         shifts = np.linalg.norm(self._moved()[:, 3:], axis=1)
         far = shifts > max(_MOVED_TIMES * float(np.median(shifts)), _MOVED_PIXELS * self._pixel())
         odd = np.flatnonzero((self._mismatch > max(_ODD, _ODD_TIMES * usual)) | far)
-        most = int(_MOST_ODD * len(self._views))
         self._kept[:] = True
-        if len(odd) <= most and usual < _MOST_USUAL:
+        if len(odd) <= int(_MOST_ODD * len(self._views)):
             self._kept[odd] = False
 
     def result(self) -> PoseRefinement:
@@ -425,24 +435,6 @@ class _Agreement:
         np.add.at(counts, tuple(cells.T), weights)
         mean: Array = gaussian_filter(sums, _FOLLOWS) / (gaussian_filter(counts, _FOLLOWS) + 1e-9)
         return mean
-
-    def _silhouette_mismatch(self, number: int) -> float:
-        """Share of the union of a mask and of the surface's silhouette that is clearly in one of them only."""
-        from scipy.ndimage import distance_transform_edt
-
-        mask = self._masks[number]
-        stride = max(1, int(max(mask.shape) / 100))
-        rows, columns = np.mgrid[: mask.shape[0] : stride, : mask.shape[1] : stride].reshape(2, -1)
-        pose = self._poses[number]
-        intrinsics = _stretched(self._views.intrinsics, self._focal)[number]
-        rays = pixel_rays(intrinsics, np.stack([columns, rows], axis=1)) @ pose[:3, :3].T
-        values, _ = lowest_along_rays(self._distances, self._bounds, pose[:3, 3].copy(), np.ascontiguousarray(rays))
-        shown = np.nan_to_num(values, nan=np.inf) < self._level
-        masked = mask[rows, columns]
-        # Next to the outline it is the grid, or a pixel, that is too coarse: thin parts seen edge-on are only that.
-        tolerance = _BESIDE + self._spacing / self._pixel()
-        beside = np.where(mask, distance_transform_edt(mask), distance_transform_edt(~mask))[rows, columns]
-        return float(((shown ^ masked) & (beside > tolerance)).sum() / max(1, (shown | masked).sum()))
 
     def _moved(self) -> Array:
         """(V, 6) turn about the middle [rad] and shift [m] of each pose against the one that was given."""
