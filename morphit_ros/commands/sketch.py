@@ -198,7 +198,7 @@ def _export(sketch: Sketch, folder: Path, options: argparse.Namespace) -> str:
     from morphit_ros.geometry.stl import stl_bytes
     from morphit_ros.resources import atomic_write
     from morphit_ros.robot.description import load_robot_description
-    from morphit_ros.sketch.description import describe_sketch, sketch_superovoids
+    from morphit_ros.sketch.description import describe_sketch, sketch_groups, sketch_superovoids
     from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres
     from morphit_ros.spheres.exports import export_model
     from morphit_ros.superovoid.robots.model_file import format_model
@@ -224,7 +224,7 @@ def _export(sketch: Sketch, folder: Path, options: argparse.Namespace) -> str:
     description = load_robot_description(str(folder / f"urdf/{name}.urdf"), [folder.absolute().parent])
     spheres = fit_robot_spheres(description, SphereFitConfig(), seed=read_config(options, SeedConfig).seed)
     write(f"urdf/{name}_spheres.urdf", export_model(spheres, description, "urdf"))
-    write(f"srdf/{name}.srdf", export_model(spheres, description, "srdf"))
+    write(f"srdf/{name}.srdf", export_model(spheres, description, "srdf", srdf=sketch_groups(sketch)))
     write(f"config/{name}_spheres.json", export_model(spheres, description, "json"))
     write("package.xml", _PACKAGE.format(package=package, name=name))
     write("CMakeLists.txt", _CMAKE.format(package=package))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
@@ -77,12 +78,38 @@ def describe_sketch(sketch: Sketch, mesh_uri: str) -> SketchDescription:
     lines = ['<?xml version="1.0"?>', f"<robot name={quoteattr(sketch.name)}>"]
     # MuJoCo knows no packages: it takes names of files without their folders.
     lines.append('  <mujoco><compiler meshdir="../meshes" strippath="true" discardvisual="false"/></mujoco>')
+    # RViz draws what has no material red, as if it collided.
+    lines.append('  <material name="hitbox"><color rgba="0.75 0.75 0.78 1.0"/></material>')
     for bone in sketch.bones.values():
         lines += _link(bone, sketch.density, f"{mesh_uri}/{bone.name}.stl")
         if bone.parent:
             lines += _joints(bone, sketch[bone.parent])
     lines.append("</robot>")
     return SketchDescription(urdf_with_superovoids("\n".join(lines), superovoids), meshes, superovoids)
+
+
+def sketch_groups(sketch: Sketch) -> str:
+    """An SRDF with what planners take as groups: all joints, by the robot's name, and where the skeleton branches each
+    chain up to where it ends, by its last bone, such as a finger.
+
+    Of a chain with no joint that moves, or with the robot's name, there is none.
+    """
+    moving = {name: [joint for joint in bone.joint.names if bone.joint.count] for name, bone in sketch.bones.items()}
+    children = Counter(bone.parent for bone in sketch.bones.values())
+    groups = {sketch.name: [joint for name, bone in sketch.bones.items() if bone.parent for joint in moving[name]]}
+    for tip in sketch.bones:
+        chain: list[str] = []
+        link = tip
+        while not children[tip] and sketch[link].parent and children[link] < 2:
+            chain[:0] = moving[link]
+            link = sketch[link].parent
+        groups.setdefault(tip, chain)
+    lines = [f"<robot name={quoteattr(sketch.name)}>"]
+    for name, joints in groups.items():
+        if joints and (name == sketch.name or joints != groups[sketch.name]):
+            named = "".join(f"<joint name={quoteattr(joint)}/>" for joint in joints)
+            lines.append(f"  <group name={quoteattr(name)}>{named}</group>")
+    return "\n".join([*lines, "</robot>"])
 
 
 def _link(bone: Bone, density: float, mesh: str) -> Iterator[str]:
@@ -93,8 +120,9 @@ def _link(bone: Bone, density: float, mesh: str) -> Iterator[str]:
         return
     yield f"  <link name={quoteattr(bone.name)}>"
     yield from _inertial(*bone_mass(bone.shapes, density))
-    for element in ("visual", "collision"):
-        yield f"    <{element}><geometry><mesh filename={quoteattr(mesh)}/></geometry></{element}>"
+    geometry = f"<geometry><mesh filename={quoteattr(mesh)}/></geometry>"
+    yield f'    <visual>{geometry}<material name="hitbox"/></visual>'
+    yield f"    <collision>{geometry}</collision>"
     yield "  </link>"
 
 

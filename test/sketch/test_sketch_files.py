@@ -6,10 +6,11 @@ import random
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from drawn_hand import make_hand
+from drawn_hand import TOWARDS, line, make_hand
 
 from morphit_ros.cli import main
 from morphit_ros.errors import InvalidInputError, MorphitError
@@ -19,9 +20,10 @@ from morphit_ros.geometry.transforms import invert_transform, make_transform, ma
 from morphit_ros.robot.description import RobotDescription, load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import collision_mesh
+from morphit_ros.robot.semantics import load_semantic_description
 from morphit_ros.sketch import editing
 from morphit_ros.sketch.clearance import bone_mass
-from morphit_ros.sketch.description import describe_sketch
+from morphit_ros.sketch.description import describe_sketch, sketch_groups
 from morphit_ros.sketch.importing import sketch_of_mesh, sketch_of_robot
 from morphit_ros.sketch.model import Sketch
 from morphit_ros.sketch.picture import Picture
@@ -210,8 +212,7 @@ def test_pinocchio_reads_it(package: tuple[Path, Sketch, RobotDescription]) -> N
         assert poses["base"] @ frame == pytest.approx(poses[name], abs=1e-9)
 
 
-def test_mujoco_reads_it_and_it_falls(package: tuple[Path, Sketch, RobotDescription]) -> None:
-    mujoco = pytest.importorskip("mujoco")
+def test_mujoco_reads_it_and_it_falls(package: tuple[Path, Sketch, RobotDescription], mujoco: Any) -> None:
     folder, sketch, _ = package
     model = mujoco.MjModel.from_xml_path(str(folder / "hand_description/urdf/hand.urdf"))
     assert model.nq == sum(1 for _ in sketch.joints)
@@ -233,6 +234,31 @@ def test_spheres_and_srdf_stand_in_for_those_who_read_no_superovoids(
     srdf = (folder / "hand_description/srdf/hand.srdf").read_text()
     assert 'link1="base" link2="bone_1" reason="Adjacent"' in srdf
     assert 'reason="Never"' in srdf
+    urdf = (folder / "hand_description/urdf/hand.urdf").read_text()
+    assert urdf.count('<material name="hitbox"/></visual>') == urdf.count("<visual>")
+    assert urdf.count('<material name="hitbox"><color ') == 1
+    semantics = load_semantic_description(folder / "hand_description/srdf/hand.srdf")
+    joints = {name: semantics.group_joints(name, spheres) for name in semantics.groups}
+    assert joints.pop("hand") == [name for name, _, _ in sketch.joints]
+    fingers = {f"bone_{i}": [f"bone_{i - 2}", f"bone_{i - 1}", f"bone_{i}"] for i in (3, 6, 9, 12, 15)}
+    assert {name: {joint.rpartition("_joint")[0] for joint in found} for name, found in joints.items()} == {
+        tip: {bone for bone in bones if sketch[bone].joint.count} for tip, bones in fingers.items()
+    }
+
+
+def test_groups_are_the_chains_from_where_the_skeleton_branches() -> None:
+    def groups(sketch: Sketch) -> dict[str, list[str]]:
+        found = load_semantic_description(sketch_groups(sketch)).groups
+        return {name: list(group.joints) for name, group in found.items()}
+
+    one, _ = editing.draw_bones(Sketch("leg"), line((0, 0), (0, 0.1), (0.05, 0.15), (0.05, 0.3)), TOWARDS, 0.005)
+    assert groups(one) == {"leg": ["bone_1_joint", "bone_2_joint"]}
+    assert groups(editing.set_joint(editing.set_joint(one, "bone_1", "fixed"), "bone_2", "fixed")) == {}
+    two, _ = editing.draw_bones(one, line((0.05, 0.15), (0.1, 0.3)), TOWARDS, 0.005)
+    assert groups(two) == {
+        "leg": ["bone_1_joint", "bone_2_joint", "bone_3_joint"], "bone_2": ["bone_2_joint"], "bone_3": ["bone_3_joint"],
+    }  # fmt: skip
+    assert list(groups(replace(two, name="bone_3"))) == ["bone_3", "bone_2"]
 
 
 def test_a_sketch_without_hitboxes_is_not_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
