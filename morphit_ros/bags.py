@@ -7,12 +7,13 @@ are full: what a crash or a full disk leaves is read up to its last chunk.
 from __future__ import annotations
 
 import fcntl
+from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
-from morphit_ros.budgets import MOST_CHUNK_BYTES
+from morphit_ros.budgets import MOST_CHUNK_BYTES, MOST_KEPT_BYTES
 from morphit_ros.dependencies import needed_for
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 
@@ -22,6 +23,8 @@ ABOUT, PARAMETERS = "morphit", "morphit parameters"
 _CHUNK_BYTES = 1 << 20
 # A byte of LZ4 stands for no more than this.
 _MOST_SHRINKING_LZ4 = 255
+# Latched messages of one topic that are kept however old they are: of static frames each publisher has one of its own.
+_LATCHED, _STATIC_FRAMES = 1, 50
 
 
 @dataclass(frozen=True)
@@ -189,6 +192,97 @@ class BagWriter:
         if not self._stream.closed:
             self._stream.close()
             unfinished(self.path).replace(self.path)
+
+
+class LastSeconds:
+    """Keeps what came last in memory, for when there is a reason to write it.
+
+    Of latched topics the newest message is kept however old it is: without the robot's description nothing is shown.
+
+    Args:
+        seconds: how long messages are kept [s].
+        about: what is known of the recording at its start.
+        most: bytes of messages that are kept; with more the time is shorter.
+
+    Attributes:
+        counts: topic → messages that came so far.
+        bytes_kept: in memory now.
+    """
+
+    def __init__(self, seconds: float, about: Mapping[str, str], most: int = MOST_KEPT_BYTES) -> None:
+        self._length, self._most = int(1e9 * seconds), most
+        self._told: list[tuple[str, dict[str, str]]] = [(ABOUT, dict(about))]
+        self._channels: dict[str, Channel] = {}
+        self._messages: deque[Recorded] = deque()
+        self._latched: dict[str, deque[Recorded]] = {}
+        self.counts: dict[str, int] = {}
+        self.bytes_kept = 0
+
+    @property
+    def seconds(self) -> float:
+        """Between the oldest and the newest message that are kept, but for latched ones [s]."""
+        return 1e-9 * (self._messages[-1].received - self._messages[0].received) if self._messages else 0.0
+
+    def tell(self, name: str, content: Mapping[str, str]) -> None:
+        """Keep a record of metadata."""
+        self._told.append((name, dict(content)))
+
+    def add(self, channel: Channel) -> None:
+        """As `BagWriter.add`."""
+        self._channels[channel.topic], self.counts[channel.topic] = channel, 0
+        if "transient_local" in channel.qualities:
+            count = _STATIC_FRAMES if channel.topic.endswith("tf_static") else _LATCHED
+            self._latched[channel.topic] = deque(maxlen=count)
+
+    def write(self, message: Recorded) -> None:
+        """Keep a message of a topic that was added, received after those before; let go of what is too old."""
+        self.counts[message.topic] += 1
+        self._messages.append(message)
+        self.bytes_kept += len(message.data)
+        oldest = message.received - self._length
+        while self._messages[0].received < oldest or (self.bytes_kept > self._most and len(self._messages) > 1):
+            gone = self._messages.popleft()
+            self.bytes_kept -= len(gone.data)
+            if gone.topic in self._latched:
+                self._latched[gone.topic].append(gone)
+
+    def copy(self) -> LastSeconds:
+        """What is kept now, for another thread to write."""
+        made = LastSeconds(1e-9 * self._length, {}, self._most)
+        made._told, made._channels, made.counts = list(self._told), dict(self._channels), dict(self.counts)
+        made._messages, made.bytes_kept = self._messages.copy(), self.bytes_kept
+        made._latched = {name: kept.copy() for name, kept in self._latched.items()}
+        return made
+
+    def save(self, file: str) -> BagWriter:
+        """Write what is kept; older latched messages as if they had been received at its begin.
+
+        Args:
+            file: as of `BagWriter`.
+
+        Returns:
+            The writer, for what is put along before it is closed.
+
+        Raises:
+            InvalidInputError, MissingDependencyError: as of `BagWriter`.
+            OSError: it could not be written; what could be has the file's name.
+        """
+        (_, about), *told = self._told
+        bag = BagWriter(file, about)
+        try:
+            for name, content in told:
+                bag.tell(name, content)
+            within = {message.topic for message in self._messages}
+            begin = self._messages[0].received if self._messages else 0
+            before = [replace(old, received=begin or old.received) for kept in self._latched.values() for old in kept]
+            for name in self._channels.keys() & within.union(old.topic for old in before):
+                bag.add(self._channels[name])
+            for message in (*before, *self._messages):
+                bag.write(message)
+        except OSError:
+            bag.leave()
+            raise
+        return bag
 
 
 class _WholeWrites:

@@ -13,7 +13,17 @@ pytest.importorskip("mcap")
 from mcap.writer import CompressionType, Writer
 
 from morphit_ros import bags
-from morphit_ros.bags import ABOUT, PARAMETERS, BagWriter, Channel, Recorded, check_recording, read_bag, unfinished
+from morphit_ros.bags import (
+    ABOUT,
+    PARAMETERS,
+    BagWriter,
+    Channel,
+    LastSeconds,
+    Recorded,
+    check_recording,
+    read_bag,
+    unfinished,
+)
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 
 TEXT = Channel("/text", "std_msgs/msg/String", "string data\n", "- depth: 1\n  durability: transient_local\n")
@@ -186,3 +196,62 @@ def test_files_of_other_writers_are_read(compression: CompressionType, chunked: 
     assert [message.data for message in found.messages()] == order
     assert found.channels["/text"] == Channel("/text", "std_msgs/msg/String", "string data")
     assert found.about == {} and ABOUT not in found.parameters
+
+
+SECOND = 1_000_000_000
+
+
+def kept_after(messages: list[Recorded], seconds: float, most: int = 1 << 30) -> LastSeconds:
+    kept = LastSeconds(seconds, {"namespace": "/space"}, most)
+    for channel in (TEXT, NUMBER):
+        kept.add(channel)
+    kept.tell(PARAMETERS, {"/space/node": '{"a": 1}'})
+    for message in messages:
+        kept.write(message)
+    return kept
+
+
+def test_what_came_last_is_written_and_what_is_latched_however_old_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "r.mcap"
+    # Two latched ones at the begin, and a number every tenth of a second for a minute.
+    latched = [Recorded(TEXT.topic, (100 + k) * SECOND, 7 + k, bytes([k])) for k in range(2)]
+    numbers = [Recorded(NUMBER.topic, 102 * SECOND + k * SECOND // 10, k, bytes([k % 256])) for k in range(600)]
+    kept = kept_after([*latched, *numbers], 5.0)
+    assert kept.seconds == pytest.approx(5.0) and kept.bytes_kept == 51
+    assert kept.counts == {TEXT.topic: 2, NUMBER.topic: 600}
+    kept.save(str(path)).close()
+    found = read_bag(path)
+    (first, *rest) = found.messages()
+    # The newest of the topic, told as if it had come when the recording begins: there is no gap of a minute.
+    assert (first.topic, first.data, first.published, first.received) == (TEXT.topic, b"\x01", 8, rest[0].received)
+    assert rest == numbers[-51:]
+    assert found.duration == pytest.approx(5.0)
+    assert found.about == {"namespace": "/space"} and found.parameters == {"/space/node": '{"a": 1}'}
+    # It goes on being kept.
+    kept.write(Recorded(TEXT.topic, numbers[-1].received + SECOND, 9, b"new"))
+    kept.save(str(path)).close()
+    assert [m.data for m in read_bag(path).messages() if m.topic == TEXT.topic] == [b"\x01", b"new"]
+
+
+def test_what_is_kept_has_a_bound(tmp_path: Path) -> None:
+    messages = recorded(5000, 15)
+    kept = kept_after(messages, 3600.0, most=100_000)
+    assert 99_000 < kept.bytes_kept <= 100_000
+    # What another thread writes does not change while more comes.
+    copy = kept.copy()
+    for message in recorded(5000, 16):
+        kept.write(Recorded(message.topic, message.received + 10**6, message.published, message.data))
+    path = tmp_path / "r.mcap"
+    copy.save(str(path)).close()
+    found = [message for message in read_bag(path).messages() if message.topic == NUMBER.topic]
+    assert found == [message for message in messages if message.topic == NUMBER.topic][-len(found) :] and found
+    # One that is larger than all that may be kept is kept alone.
+    alone = kept_after([Recorded(TEXT.topic, 1, 1, bytes(200_000)), Recorded(TEXT.topic, 2, 2, bytes(300_000))], 9.0, 1)
+    assert alone.bytes_kept == 300_000
+
+
+def test_nothing_that_came_is_a_file_that_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "r.mcap"
+    LastSeconds(5.0, {"namespace": "/"}).save(str(path)).close()
+    with pytest.raises(InvalidInputError, match="no message"):
+        read_bag(path)

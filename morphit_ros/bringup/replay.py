@@ -17,7 +17,7 @@ from morphit_ros.errors import InvalidInputError
 # Parameters of nodes that see, by which the view of a recording is like the view of its job.
 _SEEING = (
     "robot", "world_frame", "scene", "base_source", "base_xyz", "base_rpy", "camera_source", "left_extrinsics",
-    "right_extrinsics",
+    "right_extrinsics", "third_extrinsics", "fourth_extrinsics",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Writes all topics of a graph's nodes into one MCAP file, from its start to its end."""
+"""Writes all topics of a graph's nodes into one MCAP file, from its start to its end, or what came last."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import json
 import os
 import platform
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import sleep, time
+from time import localtime, monotonic, sleep, strftime, time, time_ns
 
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
+from rclpy.serialization import deserialize_message
 
-from morphit_ros.bags import PARAMETERS, BagWriter
+from morphit_ros.bags import ABOUT, PARAMETERS, BagWriter, LastSeconds, Recorded, check_recording
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.errors import InvalidInputError
+from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN, Diagnostics
 from morphit_ros.ros.core.finished import NodeFinished
-from morphit_ros.ros.core.interfaces import CLOUDS, NODES, RECORDED
+from morphit_ros.ros.core.interfaces import CLOUDS, GATE_STATE, JOB_STATE, NODES, RECORDED, TASK_STATE
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.recording.recording import FRAMES, TopicRecorder, as_texts
@@ -30,6 +32,10 @@ from morphit_ros.ros.setup.listening import Listener
 _LOOK, _GRAPH, _FLUSH = 0.05, 0.5, 5.0
 # The other nodes of a job end at the same time, and say so [s].
 _LAST_WORDS = 0.6
+# What says that something failed, and how long its consequences are waited for [s].
+_JUDGED, _AFTERMATH = (JOB_STATE, TASK_STATE, GATE_STATE), 2.0
+# Files of failures of one recording: a robot that fails all night fills no disk.
+_MOST_FAILURES = 20
 _MIB = 2**20
 
 
@@ -45,6 +51,13 @@ class RecorderConfig(Config):
         minimum=0.0,
         maximum=1e3,
     )
+    last: float = parameter(
+        0.0,
+        "Keep this much in memory, and write it at the end, and two seconds after each failure into a file of its own, "
+        "instead of everything [s]; 0: everything",
+        minimum=0.0,
+        maximum=3600.0,
+    )
     attach: tuple[str, ...] = parameter((), "Files that are put along at the end, if they are there then")
     job: str = parameter("", "What is known of the job, JSON; empty: its nodes are asked for their parameters")
 
@@ -53,24 +66,37 @@ CONFIGS = (RecorderConfig,)
 
 
 class Recorder(Node):
-    """Listens, and writes 20 times a second. A disk that is full ends it with status 1, and nothing else."""
+    """Listens, and writes 20 times a second. A disk that is full ends it with status 1, and nothing else.
+
+    With ``last`` it writes nothing until something fails: a job, a task, or the gate's arm. What fails then may fail
+    to be written, too; the recorder says so and goes on.
+    """
 
     def __init__(self) -> None:
         super().__init__("recorder")
-        (self._config,) = declare_configs(self, CONFIGS)
-        job = _parsed(self._config.job)
-        self._bag = BagWriter(self._config.file, {**_versions(), **_about(job), "namespace": self.get_namespace()})
-        topics = [topic for topic in RECORDED if self._config.clouds or topic not in CLOUDS]
-        further = [*self._config.topics, *FRAMES]
-        self._topics = TopicRecorder(self, self._bag, topics, further, self._config.clouds)
+        config = self._config = declare_configs(self, CONFIGS)[0]
+        job = _parsed(config.job)
+        check_recording("file", config.file)
+        self._file = Path(config.file)
+        about = {**_versions(), **_about(job), "namespace": self.get_namespace()}
+        self._kept = LastSeconds(config.last, about) if config.last else None
+        self._bag = self._kept or BagWriter(config.file, about)
+        topics = [topic for topic in RECORDED if config.clouds or topic not in CLOUDS]
+        self._topics = TopicRecorder(self, self._bag, topics, [*config.topics, *FRAMES], config.clouds)
+        self._failures = _Failures(self, self._file, self._kept, self._end) if self._kept is not None else None
         self._diagnostics = Diagnostics(self)
         # Parameters that another thread was told, for this one to write.
         self._told: dict[str, dict[str, object]] = job.get("parameters", {})
         if not job:
             threading.Thread(target=self._ask, daemon=True).start()
-        steady_timer(self, _LOOK, self._trying(self._topics.take))
+        steady_timer(self, _LOOK, self._trying(self._take))
         steady_timer(self, _GRAPH, self._topics.look)
         steady_timer(self, _FLUSH, self._trying(self._flush))
+
+    def _take(self) -> None:
+        came = self._topics.take()
+        if self._failures is not None:
+            self._failures.look(came)
 
     def _ask(self) -> None:
         """Ask the nodes of the graph for their parameters, by a node and an executor of their own."""
@@ -96,11 +122,18 @@ class Recorder(Node):
 
     def _flush(self) -> None:
         self._tell_parameters()
-        self._bag.flush()
-        left_out = self._topics.left_out
-        level, more = (WARN, f"; not {', '.join(left_out)}") if left_out else (OK, "")
-        size = self._bag.bytes_written / _MIB
-        self._diagnostics.report(level, f"recording to {self._bag.path}{more}", {"MiB": size, **left_out})
+        level, more = OK, ""
+        if self._topics.left_out:
+            level, more = WARN, f"; not {', '.join(self._topics.left_out)}"
+        if self._failures is not None and self._failures.problem:
+            level, more = ERROR, f"{more}; {self._failures.problem}"
+        if isinstance(self._bag, LastSeconds):
+            size, text = self._bag.bytes_kept, f"keeping what came last, {self._config.last:g} s at most"
+            values: dict[str, object] = {"seconds": self._bag.seconds}
+        else:
+            self._bag.flush()
+            size, text, values = self._bag.bytes_written, f"recording to {self._file}", {}
+        self._diagnostics.report(level, text + more, {"MiB": size / _MIB, **values, **self._topics.left_out})
 
     def _tell_parameters(self) -> None:
         told, self._told = self._told, {}
@@ -108,29 +141,111 @@ class Recorder(Node):
             self._bag.tell(PARAMETERS, as_texts(told))
 
     def _stop(self, error: OSError) -> None:
-        self._bag.leave()
+        if isinstance(self._bag, BagWriter):
+            self._bag.leave()
         reason = error.strerror or str(error)
-        self._diagnostics.report(ERROR, f"{self._bag.path}: {reason}; what was recorded until now is kept")
+        self._diagnostics.report(ERROR, f"{self._file}: {reason}; what was recorded until now is kept")
         raise NodeFinished(1)
+
+    def _end(self, bag: BagWriter, reason: str = "") -> None:
+        """Write what is put along, and end a file; say so."""
+        bag.tell("morphit end", {"wall time": f"{time():.3f}", **self._topics.left_out})
+        if reason:
+            # Where whoever reads the file looks first.
+            bag.tell(ABOUT, {"failure": reason})
+        for name in self._config.attach:
+            if Path(name).is_file():
+                bag.attach(Path(name))
+        bag.close()
+        count = sum(bag.counts.values())
+        print(f"recorder: {count} messages, {bag.bytes_written / _MIB:.1f} MiB in {bag.path}", flush=True)
 
     def destroy_node(self) -> None:
         """Write what came last, and end the file."""
-        if not self._bag.closed:
+        if self._kept is not None or (isinstance(self._bag, BagWriter) and not self._bag.closed):
             sleep(_LAST_WORDS)
             try:
                 self._topics.take()
                 self._tell_parameters()
-                self._bag.tell("morphit end", {"wall time": f"{time():.3f}", **self._topics.left_out})
-                for name in self._config.attach:
-                    if Path(name).is_file():
-                        self._bag.attach(Path(name))
-                self._bag.close()
-                count = sum(self._bag.counts.values())
-                print(f"recorder: {count} messages, {self._bag.bytes_written / _MIB:.1f} MiB in {self._bag.path}")
-            except OSError as error:
-                self._bag.leave()
-                print(f"recorder: {self._bag.path}: {error.strerror or error}; what was recorded until then is kept")
+                if self._failures is not None:
+                    self._failures.finish()
+                self._bag = self._kept.save(str(self._file)) if self._kept is not None else self._bag
+                assert isinstance(self._bag, BagWriter)
+                self._end(self._bag)
+            except (OSError, MorphitError) as error:
+                if isinstance(self._bag, BagWriter):
+                    self._bag.leave()
+                print(f"recorder: {self._file}: {_reason(error)}; what was recorded until then is kept", flush=True)
         super().destroy_node()
+
+
+class _Failures:
+    """Sees that something fails, and writes what came before and a little of what comes after.
+
+    Args:
+        node: whose names topics have.
+        file: whose name with the time is that of a failure's file.
+        kept: what is written.
+        end: ends a file, told why it was written.
+
+    Attributes:
+        problem: why the last one could not be written, empty if it could.
+    """
+
+    def __init__(self, node: Node, file: Path, kept: LastSeconds, end: Callable[[BagWriter, str], None]) -> None:
+        self._file, self._kept, self._end = file, kept, end
+        self._topics = {node.resolve_topic_name(topic.name) for topic in _JUDGED}
+        # Latched failures of before are none of this recording.
+        self._begin = time_ns()
+        self._failing: set[str] = set()
+        self._due, self._reason, self._written = 0.0, "", 0
+        self._writer: threading.Thread | None = None
+        self.problem = ""
+
+    def look(self, came: Sequence[Recorded]) -> None:
+        """At messages that came; and write where it is time."""
+        for message in came:
+            if message.topic in self._topics:
+                self._judge(message, deserialize_message(message.data, DiagnosticStatus))
+        if self._reason and monotonic() >= self._due and (self._writer is None or not self._writer.is_alive()):
+            reason, self._reason = self._reason, ""
+            # By another thread: what comes while the disk is written to has no room in the queues of the topics.
+            self._writer = threading.Thread(target=self._write, args=(self._kept.copy(), reason))
+            self._writer.start()
+
+    def finish(self) -> None:
+        """Wait for a file that is being written; what failed just now is in the last one."""
+        if self._writer is not None:
+            self._writer.join()
+
+    def _judge(self, message: Recorded, status: DiagnosticStatus) -> None:
+        who = f"{message.topic} {status.name}"
+        if status.level != ERROR:
+            self._failing.discard(who)
+        elif who not in self._failing:
+            self._failing.add(who)
+            if message.published >= self._begin and not self._reason:
+                self._due, self._reason = monotonic() + _AFTERMATH, f"{status.name}: {status.message}"
+
+    def _write(self, kept: LastSeconds, reason: str) -> None:
+        name = f"{self._file.stem}-{strftime('%Y%m%d-%H%M%S', localtime())}{self._file.suffix}"
+        try:
+            if self._written >= _MOST_FAILURES:
+                raise InvalidInputError("failures", self._written + 1, f"{_MOST_FAILURES} files of one recording")
+            bag = kept.save(str(self._file.with_name(name)))
+            try:
+                self._end(bag, reason)
+            except OSError:
+                bag.leave()
+                raise
+            self._written += 1
+            self.problem = ""
+        except (OSError, MorphitError) as error:
+            self.problem = f"{name} of a failure is not written: {_reason(error)}"
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)
 
 
 def _parsed(text: str) -> dict[str, dict[str, dict[str, object]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -303,15 +304,22 @@ def test_lossy_publishers_and_further_topics_are_recorded(graph, tmp_path, monke
     cloud = graph.node.create_publisher(PointCloud2, "/camera/points", lossy)
     for publisher in (states, volatile, cloud):
         graph.wait_until(publisher.get_subscription_count, what="the recorder")
-    for k in range(20):
+    names, numbers = ("/joint_states", "/robot_description", "/camera/points"), itertools.count()
+
+    def is_written():
+        """What is lossy, or sent before both know of each other, may lack some; a chunk is written every 5 s."""
+        k = next(numbers)
         states.publish(JointState(position=[float(k)]))
         volatile.publish(String(data=str(k)))
         cloud.publish(PointCloud2(width=k))
-        time.sleep(0.05)
+        with contextlib.suppress(ValueError, FileNotFoundError):
+            counts = read_bag(file.with_name("r.mcap.part")).counts
+            return all(counts.get(name, 0) > 10 for name in names)
+
+    graph.wait_until(is_written, what="more than ten messages of each in the file")
     assert recorder.stop() == 0
     bag = read_bag(file)
-    # What is lossy, or sent before both know of each other, may lack some.
-    assert all(bag.counts[name] > 10 for name in ("/joint_states", "/robot_description", "/camera/points"))
+    assert all(bag.counts[name] > 10 for name in names)
     assert "reliability: best_effort" in bag.channels["/camera/points"].qualities
 
 
@@ -366,6 +374,78 @@ def test_a_full_disk_ends_the_recorder_alone(graph, tmp_path):
     assert f"{file}: File too large; what was recorded until now is kept" in recorder.output
     bag = read_bag(file)
     assert 2 <= bag.counts["/left/points"] <= 6 and file.stat().st_size <= 2 << 20
+
+
+@pytest.mark.ros
+def test_what_came_last_is_written_at_a_failure_and_at_the_end(graph, tmp_path):
+    file = tmp_path / "r.mcap"
+    words = {"name": "/grasp_execution"}
+    profile = interfaces.JOB_STATE.quality.profile()
+    states = graph.node.create_publisher(DiagnosticStatus, interfaces.JOB_STATE.name, profile)
+    # Of before: a recording that begins now has no part in it.
+    states.publish(DiagnosticStatus(level=DiagnosticStatus.ERROR, message="failed in lift: before", **words))
+    recorder = graph.start("recorder", file=file, last=4.0)
+    joints, said = graph.publisher(interfaces.JOINT_STATES), graph.publisher(interfaces.ROBOT_DESCRIPTION)
+    graph.wait_until(states.get_subscription_count, what="the recorder")
+    said.publish(String(data="<robot/>"))
+
+    def goes_on(seconds: float) -> None:
+        """A robot that speaks at 50 Hz; positions are the time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            joints.publish(JointState(position=[time.time()]))
+            time.sleep(0.02)
+
+    def failed() -> list[Path]:
+        joints.publish(JointState(position=[time.time()]))
+        return sorted(tmp_path.glob("r-*.mcap"))
+
+    goes_on(5.0)
+    assert not failed() and not file.exists()
+    states.publish(DiagnosticStatus(level=DiagnosticStatus.OK, message="lift", **words))
+    states.publish(DiagnosticStatus(level=DiagnosticStatus.ERROR, message="failed in lift: it slipped", **words))
+    fault = time.time()
+    graph.wait_until(failed, what="the file of the failure")
+    # It is said once: one failure is one file.
+    states.publish(DiagnosticStatus(level=DiagnosticStatus.ERROR, message="failed in lift: it slipped", **words))
+    goes_on(4.0)
+    (one,) = failed()
+    recorder.stop()
+    assert recorder.output.count(" MiB in ") == 2
+    found, last = read_bag(one), read_bag(file)
+    for bag in (found, last):
+        assert 1.0 < bag.duration <= 4.0
+        # Said once, longer ago than that.
+        assert bag.counts["/robot_description"] == 1
+    assert found.about["failure"] == "/grasp_execution: failed in lift: it slipped" and "failure" not in last.about
+    texts = [deserialize_message(m.data, DiagnosticStatus).message for m in found.messages() if "job" in m.topic]
+    assert texts[-2:] == ["lift", "failed in lift: it slipped"]
+    times = [deserialize_message(m.data, JointState).position[0] for m in found.messages() if "joint" in m.topic]
+    # From before the failure until two seconds after it.
+    assert times[0] < fault and times[-1] - fault > 1.5
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.ros
+def test_a_failure_that_cannot_be_written_is_told_and_the_recorder_goes_on(graph, tmp_path):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    reports = graph.latest(interfaces.DIAGNOSTICS)
+    recorder = graph.start("recorder", file=folder / "r.mcap", last=3.0)
+    states = graph.publisher(interfaces.TASK_STATE)
+    folder.rename(tmp_path / "elsewhere")
+    folder.write_text("no folder")
+    states.publish(DiagnosticStatus(level=DiagnosticStatus.ERROR, name="/task_execution", message="the arm is gone"))
+
+    def told():
+        found = [status for message in reports for status in message.status if "of a failure" in status.message]
+        return any("r-" in status.message and status.level == DiagnosticStatus.ERROR for status in found)
+
+    graph.wait_until(told, what="that it could not be written")
+    folder.unlink()
+    (tmp_path / "elsewhere").rename(folder)
+    recorder.stop()
+    assert read_bag(folder / "r.mcap").counts["/task_state"] == 1
 
 
 @pytest.mark.ros

@@ -10,7 +10,7 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from morphit_ros.bags import BagWriter, Channel, Recorded
+from morphit_ros.bags import BagWriter, Channel, LastSeconds, Recorded
 from morphit_ros.ros.core.endpoints import Inbox, Quality, Topic, Unwatched
 from morphit_ros.ros.core.interfaces import CLOUDS
 from morphit_ros.ros.recording.definitions import definition_of, message_type, type_name
@@ -40,7 +40,7 @@ class TopicRecorder:
 
     Args:
         node: subscribes.
-        bag: to write to.
+        bag: to write to, or to keep them in.
         topics: of the table.
         names: further topics, whose types the graph tells.
         rate: most messages a second of large topics [Hz]; 0: all.
@@ -49,7 +49,14 @@ class TopicRecorder:
         left_out: name of a further topic → why it is not recorded.
     """
 
-    def __init__(self, node: Node, bag: BagWriter, topics: Iterable[Topic], names: Iterable[str], rate: float) -> None:
+    def __init__(
+        self,
+        node: Node,
+        bag: BagWriter | LastSeconds,
+        topics: Iterable[Topic],
+        names: Iterable[str],
+        rate: float,
+    ) -> None:
         self._node, self._bag = node, bag
         self._period = int(1e9 / rate) if rate else 0
         self._lines: dict[str, _Line] = {}
@@ -89,8 +96,11 @@ class TopicRecorder:
             if (wanted.reliability, wanted.durability) != (line.profile.reliability, line.profile.durability):
                 self._listen(name, line.kind, line.quality, line.period)
 
-    def take(self) -> None:
+    def take(self) -> list[Recorded]:
         """Write what has come since the last time.
+
+        Returns:
+            It, in the order in which it was received.
 
         Raises:
             OSError: it could not be written.
@@ -101,10 +111,12 @@ class TopicRecorder:
                 if received - line.kept >= line.period:
                     line.kept = received
                     came.append(Recorded(name, received, published, data))
-        for message in sorted(came, key=lambda message: message.received):
+        came.sort(key=lambda message: message.received)
+        for message in came:
             if message.topic not in self._bag.counts:
                 self._bag.add(self._channel(message.topic))
             self._bag.write(message)
+        return came
 
     def _channel(self, name: str) -> Channel:
         line = self._lines[name]
