@@ -6,8 +6,8 @@ For a box and a ball, scenes of `drawn_scene`: place and start of the arm drawn 
 starts), those left out whose object the meshes don't move. The joints' motion recorded with the meshes is replayed
 with each model at `--count` spheres a link, and with the meshes once more: how far apart two runs of the same end.
 Printed are means of the distance and the angle between the object's last poses, with 95 % intervals (bootstrap over
-scenes), and the mean of a model's distance less that of `S` in the same scene. Rows go to `--rows`, and what is there
-is not measured again. Needs `pip install drake`.
+scenes), and the mean of a model's distance less that of `S` in the same scene. Rows go to `--rows` after each scene,
+and what is there is not measured again. Needs `pip install drake`.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Experiment:
     Args:
         count: spheres a link.
         points: whether spheres touch at points.
-        rows: measured earlier.
+        file: of rows, read here, and written after each scene.
     """
 
-    def __init__(self, count: int, points: bool, rows: list[dict[str, Any]]) -> None:
+    def __init__(self, count: int, points: bool, file: Path | None) -> None:
         robot = RobotConfiguration.load("panda")
         self.description, self.joints, self.tip, self.home = (
             load_robot_description(robot.description), robot.arm_joints, robot.tip_link, robot.home,
@@ -70,7 +70,8 @@ class Experiment:
         self.kinematics = KinematicModel(self.description)
         # The fingers are closed.
         self.standing = {name: 0.0 for name in self.kinematics.joint_names if name not in self.joints}
-        self.count, self.points, self.rows = count, points, rows
+        self.count, self.points, self.file = count, points, file
+        self.rows: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file and file.exists() else []
         self._models: dict[str, SphereModel] = {}
 
     def model(self, name: str) -> SphereModel:
@@ -117,6 +118,9 @@ class Experiment:
                         worlds[name] = truth if name == MESHES else self.world(self.model(name), thing)
                     distance, angle = difference(pose, worlds[name].push(scene, motion)[0])
                     self.rows.append({**key, "model": name, "distance": distance, "angle": angle, "moved": moved})
+                if self.file:
+                    with atomic_write(self.file) as stream:
+                        json.dump(self.rows, stream)
 
 
 def interval(values: Array) -> tuple[float, float, float]:
@@ -153,10 +157,9 @@ def main() -> int:
     parser.add_argument("--scenes", type=int, default=100, help="of each object (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the scenes (default: %(default)s)")
     parser.add_argument("--points", action="store_true", help="spheres touch at points, not hydroelastically")
-    parser.add_argument("--rows", type=Path, help="file of all rows, read before and written after each ten scenes")
+    parser.add_argument("--rows", type=Path, help="file of all rows, read before and written after each scene")
     options = parser.parse_args()
-    rows = json.loads(options.rows.read_text(encoding="utf-8")) if options.rows and options.rows.exists() else []
-    experiment = Experiment(options.count, options.points, rows)
+    experiment = Experiment(options.count, options.points, options.rows)
     with tempfile.TemporaryDirectory() as folder:
         files = robot_meshes(experiment.description, Path(folder))
         try:
@@ -167,9 +170,6 @@ def main() -> int:
         for scenes in (*range(10, options.scenes, 10), options.scenes):
             for thing in OBJECTS:
                 experiment.measure(thing, options.seed, scenes, options.models, files)
-                if options.rows:
-                    with atomic_write(options.rows) as stream:
-                        json.dump(experiment.rows, stream)
     print_table(experiment.rows, options.models)
     return 0
 

@@ -13,10 +13,21 @@ from morphit_ros.bringup.job import Job, NodeDescription
 from morphit_ros.resources import resource
 
 # What is pushed → its name in the workcell, or its file, and its mass [kg]. The box is as large as plans have it.
-_OBJECTS = {"box": ("config/objects/wide_box.obj", 0.5), "bottle": ("bottle", 0.52)}
+_BOTTLE = ("bottle", 0.52)
+_OBJECTS = {
+    "box": ("config/objects/wide_box.obj", 0.5), "bottle": _BOTTLE, "lying_bottle": _BOTTLE,
+    "forearm_ball": ("play_ball", 0.5),
+}  # fmt: skip
+_BALL = 0.2
 ARGUMENTS = (
     ROBOT,
-    Argument("object", "box", "a box of 0.1 m, too wide to grasp, or a bottle of 215 mm", tuple(_OBJECTS)),
+    Argument(
+        "object",
+        "box",
+        "a box of 0.1 m, too wide to grasp, a bottle of 215 mm, one that lies, its cap against object_yaw, and is "
+        "turned upright, or a ball of 0.2 m that the forearm rolls",
+        tuple(_OBJECTS),
+    ),
     Argument("object_x", 0.5, "place of the object in front of the robot [m]", minimum=-2.0, maximum=2.0),
     Argument("object_y", 0.0, "place of the object to the robot's left [m]", minimum=-2.0, maximum=2.0),
     Argument("object_yaw", 0.0, "turn of the object about the vertical [rad]", minimum=-6.3, maximum=6.3),
@@ -37,8 +48,11 @@ def describe_contact(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     """The nodes of the contact job, around the simulated workcell."""
     name, mass = _OBJECTS[values["object"]]
     robot = chosen(values, "robot")
-    thing = {"object": str(resource(name)) if "/" in name else name, "object_mass": mass}
+    lies = values["object"] == "lying_bottle"
+    thing = {"object": str(resource(name)) if "/" in name else name, "object_mass": mass, "object_lies": lies}
     planning = {**chosen(values, "robot", "object", "period"), "mass": mass, "gate_timeout": 2.0}
+    if values["object"] == "forearm_ball":
+        planning["size"] = [_BALL] * 3
     nodes = [
         NodeDescription("workcell_sim", {**chosen(values, *_SIMULATION), **thing}),
         NodeDescription("robot_spheres", robot),

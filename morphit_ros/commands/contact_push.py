@@ -1,8 +1,8 @@
 """`morphit contact push`: an arm pushes a box or a bottle, or rolls a ball, to a goal on the table through contact.
 
-The hand starts at the object; the plan is replayed in MuJoCo with the robot's meshes, renewed ten times a second by
-where the object is, unless --no-replay is given. Exit status 1: no plan that may be carried out, or a replay that does
-not end at rest within the tolerances.
+The hand, or the forearm, starts at the object; the plan is replayed in MuJoCo with the robot's meshes, renewed on the
+way by where the object is, unless --no-replay is given. Exit status 1: no plan that may be carried out, or a replay
+that does not end at rest within the tolerances.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     from morphit_ros.contact_push.push import ContactPush
     from morphit_ros.replay.contact_push import replay_push
 
-    say("spheres of the hand")
+    say("spheres of the arm")
     push = ContactPush(config, options.robot)
     say("planning")
     plan = push.plan()
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     good = plan.success
     if good and not options.no_replay:
         say("replay in MuJoCo")
-        replay = replay_push(push, plan)
+        replay = replay_push(push, plan, push.following)
         report |= {
             "replayed_miss": replay.miss, "replayed_turn": replay.turn, "replayed_speed": replay.speed,
             **plain(replay, "renewed", "refused"),

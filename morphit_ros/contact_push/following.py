@@ -8,7 +8,7 @@ control (J. B. Rawlings, D. Q. Mayne, M. M. Diehl, Model Predictive Control, 2nd
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,8 +61,11 @@ class PlanFollower:
         planner: of the plan.
         plan: that succeeded.
         joints: of the arm, the first of the coordinates.
-        corrected: (V,) whether a coordinate of the object is to be corrected by what is measured.
+        corrected: (V,) whether a coordinate of the object is to be corrected by what is measured. Where none is, as of
+            what the hand holds, the plan is not renewed: arm and object are only watched.
         config: how often, and within which bounds.
+        led: (positions (Q,), goal (Q,), time [s]) → the nominal path (N, Q) to a goal that has moved from there on;
+            None: the old one, moved as the goal.
 
     Attributes:
         trajectory: the arm's, to follow from its `start` on.
@@ -76,12 +79,12 @@ class PlanFollower:
 
     def __init__(
         self, planner: ContactPlanner, plan: ContactPlan, joints: Sequence[str], corrected: NDArray[np.bool_],
-        config: FollowConfig = DEFAULT_CONFIG,
+        config: FollowConfig = DEFAULT_CONFIG, led: Callable[[Array, Array, float], Array] | None = None,
     ) -> None:  # fmt: skip
         if not plan.success:
             raise InvalidInputError("plan", plan.status.value, "a plan that succeeded", plan.message)
         self._planner, self._joints, self._corrected, self._config = planner, tuple(joints), corrected, config
-        self._goal, self._duration = planner.goal, float(plan.times[-1])
+        self._goal, self._duration, self._led = planner.goal, float(plan.times[-1]), led
         self.refused, self.message = 0, ""
         self._take(plan, 0.0)
 
@@ -112,7 +115,7 @@ class PlanFollower:
         return bool((error <= 0.5 * self._goal.tolerance).all()) or time >= self._duration + self._config.longest
 
     def renew(self, time: float, measured: Array) -> bool:
-        """Renew the plan by what was measured at a time; whether there is a new trajectory.
+        """Renew the plan by what was measured at a time, where it is to be; whether there is a new trajectory.
 
         It begins a period later, when it has been computed, where the last one has led the arm by then.
 
@@ -129,8 +132,12 @@ class PlanFollower:
         due = min(round((time + config.period - self.trajectory.start) / step), last)
         off = system.difference(measured, plan.positions[now])
         self.message = self._lost(off)
+        if not (self.message or self._corrected.any()):
+            self.refused = 0
+            return False
         if not self.message:
-            planner.aim(self._moved_goal(np.where(self._corrected, -off, 0.0), time + config.period))
+            moved = np.where(self._corrected, -off, 0.0)
+            planner.aim(self._moved_goal(moved, time + config.period, plan.positions[due]))
             renewed = planner.replan(plan.positions[due], plan.velocities[max(due - 1, 0)], due, config.iterations)
             planner.aim(self._goal)
             self.message = self._why_not(renewed)
@@ -160,10 +167,13 @@ class PlanFollower:
             np.vstack([trajectory.speed(gone), trajectory.velocities[rows]]),
         )  # fmt: skip
 
-    def _moved_goal(self, step: Array, time: float) -> ContactGoal:
-        """The goal moved by a step (V,), with what is left of its path at a time [s]."""
+    def _moved_goal(self, step: Array, time: float, positions: Array) -> ContactGoal:
+        """The goal moved by a step (V,), with what is left of its path at a time [s], where positions (Q,) are due."""
         system, goal = self._planner.system, self._goal
         path = goal.path
+        if self._led is not None:
+            path = self._led(positions, system.moved(goal.positions, step), time)
+            return replace(goal, positions=path[-1], path=path)
         if path is not None:
             rows = np.minimum(np.arange(len(path)) + round(time / self._planner.config.step), len(path) - 1)
             path = np.array([system.moved(row, step) for row in path[rows]])

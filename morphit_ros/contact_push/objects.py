@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,30 +11,39 @@ from morphit_ros.contact_planning.arm import ContactObject
 from morphit_ros.contact_planning.planner import ContactLaw
 from morphit_ros.contact_planning.system import Inertia
 from morphit_ros.contact_push.push_config import ContactPushConfig
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.link_masses import GRAVITY
 
 # Sphere count along the shorter side of the face that is pushed.
 _ROWS = 3
-# The workcell's bottle (64 mm wide, 215 mm high), homogeneous: height of its centre of mass [m], moments of inertia of
-# 1 kg about it; rings of spheres, the one that it stands on first, as (height, radius, sphere radius, count); spheres
-# on its axis as (height, radius).
-_BOTTLE_CENTER, _BOTTLE_INERTIA = 0.0896, (0.003056, 0.003056, 0.000472)
+# Radius of the spheres that a box stands on [m]: by as much its foot is smaller on all sides.
+_FOOT = 0.004
+# The workcell's bottle (215 mm high), homogeneous: its radius and heights of its centre of mass and of its cap's middle
+# [m]; cylinders one on the other that contain it, as (upper end, radius); moments of inertia of 1 kg; rings of spheres,
+# the one that it stands on first, as (height, radius, sphere radius, count); spheres on its axis as (height, radius),
+# of one that lies those that touch the table, and those of its cap.
+BOTTLE_RADIUS, BOTTLE_CENTER, BOTTLE_CAP, CAP_WIDTH = 0.032, 0.0896, 0.204, 0.028
+BOTTLE_CYLINDERS = (0.15, 0.032), (0.18, 0.0305), (0.19, 0.019), (0.215, 0.014)
+_BOTTLE_INERTIA = 0.003056, 0.003056, 0.000472
 _BOTTLE_RINGS = (0.004, 0.028, 0.004, 16), (0.016, 0.024, 0.008, 12)
 _BOTTLE_AXIS = (*((0.032 + 0.012 * k, 0.032) for k in range(7)), (0.13, 0.03), (0.15, 0.022), (0.175, 0.014))
+_SIDE = (0.032, 0.032), (0.06, 0.032), (0.104, 0.032)
 
 
 def pushed_object(config: ContactPushConfig) -> ContactObject:
     """What is pushed, its frame at its centre of mass."""
-    if config.object == "ball":
+    if config.object in ("ball", "forearm_ball"):
         return ContactObject.ball(0.5 * config.size[0], config.mass)
     if config.object == "bottle":
         return bottle(config.mass)
+    if config.object == "lying_bottle":
+        return lying_bottle(config.mass)
     return pushed_box(config.size, config.mass)
 
 
 def pushed_box(size: ArrayLike, mass: float) -> ContactObject:
     """A homogeneous box (3,) [m], [kg] that is pushed along +x: spheres that touch its rear face from inside, on which
-    alone the hand pushes, and those of its four lower corners, on which it stands."""
+    alone the hand pushes, and small ones in its four lower corners, on which it stands: it tips over its edges."""
     length, breadth, height = lengths = np.asarray(size, dtype=np.float64)
     radius = min(0.5 * length, min(breadth, height) / (2.0 * _ROWS))
     across, up = (
@@ -40,24 +51,43 @@ def pushed_box(size: ArrayLike, mass: float) -> ContactObject:
         for side in (breadth, height)
     )
     rear = [(radius - 0.5 * length, y, z) for y in across for z in up]
-    front = [(0.5 * length - radius, y, up[0]) for y in across[[0, -1]]]
-    centers = np.array([*rear, *front])
+    foot = min(_FOOT, radius)
+    corner = 0.5 * lengths - foot
+    feet = [(x * corner[0], y * corner[1], -corner[2]) for x in (-1.0, 1.0) for y in (-1.0, 1.0)]
     count = len(rear)
+    radii = np.repeat([radius, foot], [count, len(feet)])
     return ContactObject(
-        Inertia.box(mass, lengths), centers, np.full(len(centers), radius), list(range(count)),
-        [0, count - len(up), count, count + 1],
+        Inertia.box(mass, lengths), np.array([*rear, *feet]), radii, list(range(count)),
+        list(range(count, count + len(feet))),
     )  # fmt: skip
 
 
 def bottle(mass: float) -> ContactObject:
     """The workcell's bottle [kg], its origin at the centre of mass."""
-    parts = [np.array([(0.0, 0.0, *part) for part in _BOTTLE_AXIS])]
-    for height, ring, radius, count in _BOTTLE_RINGS:
-        turns = np.arange(count) * 2.0 * np.pi / count
-        rest = np.tile([height, radius], (count, 1))
-        parts.append(np.column_stack([ring * np.cos(turns), ring * np.sin(turns), rest]))
+    return _bottle_of([_on_axis(_BOTTLE_AXIS), *(_ring(*ring) for ring in _BOTTLE_RINGS)], mass)
+
+
+def lying_bottle(mass: float) -> ContactObject:
+    """The workcell's bottle [kg], held by its cap, on its side or the edge of its foot; its axis is z, as upright."""
+    cap = tuple((BOTTLE_CAP + along, 0.5 * CAP_WIDTH) for along in (-0.005, 0.0, 0.005))
+    thing = _bottle_of([_on_axis((*cap, *_SIDE)), _ring(*_BOTTLE_RINGS[0])], mass)
+    held = len(cap)
+    return replace(thing, touched=list(range(held)), standing=list(range(held, len(thing.radii))))
+
+
+def _on_axis(spheres: tuple[tuple[float, float], ...]) -> Array:
+    return np.array([(0.0, 0.0, *sphere) for sphere in spheres])
+
+
+def _ring(height: float, ring: float, radius: float, count: int) -> Array:
+    turns = np.arange(count) * 2.0 * np.pi / count
+    return np.column_stack([ring * np.cos(turns), ring * np.sin(turns), np.tile([height, radius], (count, 1))])
+
+
+def _bottle_of(parts: list[Array], mass: float) -> ContactObject:
+    """Spheres (x, y, height, radius) of a bottle."""
     spheres = np.vstack(parts)
-    centers = spheres[:, :3] - [0.0, 0.0, _BOTTLE_CENTER]
+    centers = spheres[:, :3] - [0.0, 0.0, BOTTLE_CENTER]
     return ContactObject(Inertia(mass, np.zeros(3), mass * np.diag(_BOTTLE_INERTIA)), centers, spheres[:, 3].copy())
 
 

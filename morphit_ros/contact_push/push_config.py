@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from morphit_ros.configuration import Config, parameter
 
-OBJECTS = ("box", "ball", "bottle")
+OBJECTS = ("box", "ball", "bottle", "lying_bottle", "forearm_ball")
 
 
 @dataclass(frozen=True)
@@ -14,10 +14,15 @@ class ContactPushConfig(Config):
     """An object on a table and its goal."""
 
     object: str = parameter(
-        "box", "What is pushed: a box, a ball that is rolled, a bottle that stands", choices=OBJECTS
+        "box",
+        "What is pushed: a box, a ball that is rolled, a bottle that stands, one that lies, with its cap against the "
+        "way, and is turned upright, or a large ball that the forearm rolls",
+        choices=OBJECTS,
     )
     size: tuple[float, ...] = parameter(
-        (0.1, 0.1, 0.1), "Of the box [m]; the first is the ball's diameter; the bottle has its own", minimum=0.02,
+        (0.1, 0.1, 0.1),
+        "Of the box [m]; the first is the ball's diameter, 0.15 m or more under a forearm; the bottles have theirs",
+        minimum=0.02,
         maximum=0.5, length=3,
     )  # fmt: skip
     mass: float = parameter(0.5, "Of the object [kg]", minimum=1e-3, maximum=20.0)

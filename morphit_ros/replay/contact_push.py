@@ -1,4 +1,4 @@
-"""A push with an arm's hand, planned through contact, replayed in MuJoCo with the meshes."""
+"""A push with an arm's hand or forearm, planned through contact, replayed in MuJoCo with the meshes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from morphit_ros.contact_planning.planner import ContactPlan
 from morphit_ros.contact_push.following import DEFAULT_CONFIG, FollowConfig
 from morphit_ros.contact_push.push import ContactPush
 from morphit_ros.contact_push.push_config import ContactPushConfig
+from morphit_ros.contact_push.turning import lying_pose
 from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy, rotation_angle
 from morphit_ros.replay.panda_push import box_for_push
@@ -20,6 +21,8 @@ from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
 # Time between two measured poses that a velocity is of, and time for the object to come to rest [s].
 _BETWEEN, _REST = 0.02, 0.5
+# The hand holds by so much [N], and opens within so long [s].
+_GRIP, _OPENING = 20.0, 0.5
 # Slower than this an object rests [m/s].
 _AT_REST = 0.01
 _COLOR = (0.75, 0.30, 0.25)
@@ -57,7 +60,7 @@ def replay_push(
 
     Args:
         following: how the plan is renewed meanwhile, from the simulated arm and object; None: it is carried out as it
-            is.
+            is, and so is always what the hand holds: that goes where the hand goes.
         off: of the object from where the plan believes it, x and y [m] and its heading [rad].
 
     Raises:
@@ -65,8 +68,8 @@ def replay_push(
     """
     config, joints = push.config, push.robot.arm_joints
     follower = push.follower(plan, following or DEFAULT_CONFIG)
-    item = simulated_object(config)
-    offset = make_transform(translation=[0.0, 0.0, item.center_of_mass[2]])
+    following = None if push.holds else following
+    item, offset = simulated_object(config)
     x, y, yaw = np.array([*config.start, push.heading]) + off
     cell: dict[str, Any] = {"object_x": float(x), "object_y": float(y), "object_yaw": float(yaw)}
     renewed = refused = 0
@@ -78,7 +81,7 @@ def replay_push(
             return push.measured(workcell.joint_state().as_dict(), workcell.object_pose() @ offset)
 
         workcell.place(dict(zip(joints, push.start, strict=False)) | dict(push.fixed))
-        workcell.command_gripper(push.aperture)
+        workcell.command_gripper(0.0 if push.holds else push.aperture, _GRIP)
         workcell.step(0.2)
         began = workcell.time
         workcell.command_trajectory(follower.trajectory)
@@ -95,24 +98,38 @@ def replay_push(
         if follower.given_up:
             workcell.stop_motion()
         end = began + follower.trajectory.start + follower.trajectory.duration
-        workcell.step(max(0.0, end - workcell.time) + _REST)
+        workcell.step(max(0.0, end - workcell.time))
+        if push.holds:
+            workcell.command_gripper(push.widest)
+            workcell.step(_OPENING)
+        if push.lies and not follower.given_up:
+            leaving = push.raised(follower.trajectory.positions[-1])
+            workcell.command_trajectory(leaving)
+            workcell.step(leaving.duration)
+        workcell.step(_REST)
         before = measured()
         workcell.step(_BETWEEN)
-        last, after = workcell.object_pose(), measured()
+        last, after = workcell.object_pose() @ offset, measured()
     place, wanted = slice(len(joints), len(joints) + 2), matrix_from_rpy((0.0, 0.0, push.heading))
     miss = float(np.linalg.norm(after[place] - push.planner.goal.positions[place]))
     speed = float(np.linalg.norm(after[place] - before[place])) / _BETWEEN
-    turn = {
-        "box": float(rotation_angle(last[:3, :3] @ wanted.T)),
-        "bottle": float(np.arccos(np.clip(last[2, 2], -1.0, 1.0))),
-        "ball": 0.0,
-    }[config.object]
+    turns = {"box": float(rotation_angle(last[:3, :3] @ wanted.T)), "ball": 0.0, "forearm_ball": 0.0}
+    turn = turns.get(config.object, float(np.arccos(np.clip(last[2, 2], -1.0, 1.0))))
     success = miss <= config.position_tolerance and np.degrees(turn) <= config.rotation_tolerance and speed <= _AT_REST
     return PushReplay(miss, turn, speed, renewed, refused, bool(success))
 
 
-def simulated_object(config: ContactPushConfig) -> SimulatedObject:
-    """What is pushed, for the workcell."""
+def simulated_object(config: ContactPushConfig) -> tuple[SimulatedObject, Array]:
+    """What is pushed, for the workcell, and the pose in it of the frame that it is planned in (4, 4)."""
+    if config.object == "lying_bottle":
+        bottle = load_object("bottle", config.mass)
+        T_lying_center = lying_pose(np.zeros(2), 0.0, bottle.center_of_mass[2])
+        return bottle.transformed(T_lying_center @ make_transform(translation=-bottle.center_of_mass)), T_lying_center
+    item = _standing_object(config)
+    return item, make_transform(translation=[0.0, 0.0, item.center_of_mass[2]])
+
+
+def _standing_object(config: ContactPushConfig) -> SimulatedObject:
     if config.object == "bottle":
         return load_object("bottle", config.mass)
     if config.object == "box":

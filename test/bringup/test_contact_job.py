@@ -12,12 +12,14 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.simulation.objects import load_object
 
 
-@pytest.mark.parametrize("thing", ["box", "bottle"])
+@pytest.mark.parametrize("thing", ["box", "bottle", "lying_bottle", "forearm_ball"])
 def test_plans_and_simulation_have_the_same_object(thing: str) -> None:
     nodes = {node.executable: node.parameters for node in find_job("contact_push").nodes({"object": thing})}
     simulated, planned = nodes["workcell_sim"], nodes["contact_planning"]
     item = load_object(simulated["object"], simulated["object_mass"])
-    known = pushed_object(ContactPushConfig(object=planned["object"], mass=planned["mass"]))
+    size = tuple(planned.get("size", ContactPushConfig().size))
+    known = pushed_object(ContactPushConfig(object=planned["object"], size=size, mass=planned["mass"]))
+    assert simulated["object_lies"] == (thing == "lying_bottle")
     assert item.mass == known.inertia.mass
     assert item.center_of_mass[2] == pytest.approx(known.height, abs=1e-3)
     for row in range(3):

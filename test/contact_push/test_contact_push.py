@@ -88,6 +88,20 @@ def test_a_plan_that_is_not_believed_is_not_followed(box, change, match):
         push.follower(replace(plan, status=PlanStatus.NOT_CONVERGED))
 
 
+def test_what_the_hand_holds_is_watched_and_its_plan_never_renewed():
+    push = ContactPush(ContactPushConfig(object="lying_bottle", way=(0.12, 0.0)))
+    plan = push.plan()
+    follower = push.follower(plan, FollowConfig(patience=2))
+    beside, lost = plan.positions[18].copy(), plan.positions[18].copy()
+    beside[7], lost[7] = beside[7] + 0.02, lost[7] + 0.05
+    for here, refused in ((lost, 1), (beside, 0), (lost, 1), (lost, 2)):
+        assert not follower.renew(0.9, here)
+        assert follower.refused == refused
+    assert follower.given_up
+    assert "object is" in follower.message
+    assert follower.plan is plan
+
+
 def test_how_far_a_late_arm_is(box):
     push, plan = box
     follower = push.follower(plan)
@@ -114,16 +128,25 @@ def test_a_box_that_stands_elsewhere_is_brought_to_its_goal_by_looking(box):
 @pytest.mark.slow
 @pytest.mark.parametrize("thing", OBJECTS)
 def test_a_panda_brings_it_to_rest_at_its_goal(thing):
-    config = replace(CONFIG, object=thing)
+    config = replace(CONFIG, object=thing, size=(0.2,) * 3 if thing == "forearm_ball" else CONFIG.size)
     push = ContactPush(config)
     plan = push.plan()
     assert plan.success
     lower, upper, _ = push._kinematics.limits(push.robot.arm_joints)
     assert (plan.positions[:, :7] >= lower).all() and (plan.positions[:, :7] <= upper).all()
-    replay = replay_push(push, plan)
+    replay = replay_push(push, plan, push.following)
     assert replay.success
     assert replay.miss <= config.position_tolerance
     assert replay.speed <= 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(0.1, 0.2, 0.2), (0.055, 0.09, 0.12)])
+def test_a_box_that_would_tip_is_pushed_low(size):
+    push = ContactPush(replace(CONFIG, size=size))
+    plan = push.plan()
+    assert plan.success
+    assert replay_push(push, plan, None).success
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from morphit_interfaces.action import PlanMotion
 from morphit_interfaces.msg import DistanceShape, WorldObject
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.contact_push.following import FollowConfig, PlanFollower
+from morphit_ros.contact_push.objects import BOTTLE_CYLINDERS
 from morphit_ros.contact_push.push import ContactPush
 from morphit_ros.errors import MorphitError
 from morphit_ros.execution.moves import retraced
@@ -35,6 +36,9 @@ from morphit_ros.ros.execution.robot_commands import CommandConfig, GatedCommand
 _LOOK, _REST = 0.01, 2.0
 # An arm this near to where it should be is there [rad], and has to be for so long [s].
 _THERE, _STAYS = 0.02, 0.2
+# The hand holds with so much [N]. Its fingers rest where they have moved no further than this [m] for so long [s], as
+# far apart as they should be within so much [m]; most time for that [s].
+_GRIP, _STILL, _RESTING, _CLOSE, _FINGERS = 20.0, 0.0005, 0.3, 0.004, 5.0
 
 
 class PushError(MorphitError):
@@ -70,6 +74,9 @@ class PushMotion:
         config: which robot.
         follow: how plans are renewed while they are followed.
         commands: how the robot takes its commands.
+
+    Attributes:
+        holding: whether the hand has closed on something, and has not opened since.
     """
 
     def __init__(self, node: Node, config: PushMotionConfig, follow: FollowConfig, commands: CommandConfig) -> None:
@@ -83,6 +90,7 @@ class PushMotion:
         self._commands = GatedCommands(node, hand, beats, commands.gate_timeout)
         self._commands.heart.stop()
         self._motions = interfaces.PLAN_MOTION.call(node, MutuallyExclusiveCallbackGroup())
+        self.holding = False
 
     def check(self, goal: ServerGoalHandle, stage: str) -> None:
         """Raise what speaks against going on."""
@@ -103,27 +111,81 @@ class PushMotion:
             InvalidInputError: a robot that takes no commands.
         """
         self._commands.check_ready()
-        self._commands.grip(push.aperture, 0.0)
-        wanted = push.start[: len(self._robot.arm_joints)]
-        thing = WorldObject(
-            header=header(self._config.world_frame), id="pushed object", pose=pose_from_matrix(T_world_object),
-            shapes=[_solid(push)],
-        )  # fmt: skip
-        asked = PlanMotion.Goal(joint_goals=wanted.tolist(), objects=[thing], allowed_1=[], allowed_2=[])
+        if push.holds:
+            # What is planned among is kept clear of the fingers as they are measured.
+            self.open(goal, "approach", push.widest)
+        else:
+            self._commands.grip(push.aperture, 0.0)
+        # A roll that ended early has left the forearm on the ball: no way from there is proven free.
+        joints = self._arm()
+        place = (T_world_object @ make_transform(translation=[0.0, 0.0, push.thing.height]))[:3, 3]
+        if push.lies_on(joints, place):
+            self._commands.heart.start()
+            self.go(goal, "approach", push.raised(joints, place))
+        return self._travel(goal, "approach", push.start[: len(self._robot.arm_joints)], push, T_world_object)
+
+    def leave(self, goal: ServerGoalHandle, push: ContactPush, T_world_object: Array) -> None:
+        """The arm from the object (4, 4), which the hand does not hold, to its home, as in `approach`."""
+        self._travel(goal, "retreat", np.array(self._robot.home), push, T_world_object)
+
+    def _travel(
+        self, goal: ServerGoalHandle, stage: str, wanted: Array, push: ContactPush, T_world_object: Array
+    ) -> Trajectory:
+        name, world = interfaces.PLAN_MOTION.name, header(self._config.world_frame)
+        things = [WorldObject(
+            header=world, id="pushed object", pose=pose_from_matrix(T_world_object), shapes=_solids(push)
+        )]  # fmt: skip
+        if push.holds or push.lies:
+            # It is to come to within 2 cm of the table, which nobody has told the planner of.
+            below = DistanceShape(type=DistanceShape.HALF_SPACE)
+            things.append(WorldObject(header=world, id="table below", shapes=[below]))
+        asked = PlanMotion.Goal(joint_goals=wanted.tolist(), objects=things, allowed_1=[], allowed_2=[])
         if not self._motions.wait_for_server(timeout_sec=self._config.approach_timeout):
-            raise PushError("approach", f"{interfaces.PLAN_MOTION.name} is not offered: start motion_planning")
-        handle = self.waited(goal, "approach", self._motions.send_goal_async(asked), interfaces.PLAN_MOTION.name)
+            raise PushError(stage, f"{name} is not offered: start motion_planning")
+        handle = self.waited(goal, stage, self._motions.send_goal_async(asked), name)
         if not handle.accepted:
-            raise PushError("approach", f"{interfaces.PLAN_MOTION.name} rejected the goal")
-        answer = self.waited(goal, "approach", handle.get_result_async(), interfaces.PLAN_MOTION.name)
+            raise PushError(stage, f"{name} rejected the goal")
+        answer = self.waited(goal, stage, handle.get_result_async(), name)
         found = answer.result
         if answer.status != GoalStatus.STATUS_SUCCEEDED or not found.success:
-            raise PushError("approach", f"{interfaces.PLAN_MOTION.name}: {found.message or found.status}")
+            raise PushError(stage, f"{name}: {found.message or found.status}")
         way = trajectory_from_message(found.trajectory)
         assert way is not None
         self._commands.heart.start()
-        self.go(goal, "approach", way)
+        self.go(goal, stage, way)
         return way
+
+    def hold(self, goal: ServerGoalHandle, stage: str, width: float) -> None:
+        """Close the hand on something of a width [m].
+
+        Raises:
+            PushError: its fingers do not come to rest so far apart.
+        """
+        self.holding = True
+        self._grip(goal, stage, 0.0, _GRIP, width)
+
+    def open(self, goal: ServerGoalHandle, stage: str, aperture: float) -> None:
+        """Open the hand [m].
+
+        Raises:
+            PushError: its fingers do not come to rest so far apart.
+        """
+        self._grip(goal, stage, aperture, 0.0, aperture)
+        self.holding = False
+
+    def _grip(self, goal: ServerGoalHandle, stage: str, aperture: float, force: float, wanted: float) -> None:
+        """Command the fingers, and wait until they rest at an opening that is wanted [m]."""
+        self._commands.grip(aperture, force)
+        watch, began, last = Stopwatch(self._node), 0.0, np.inf
+        while watch.elapsed - began < _RESTING:
+            self.check(goal, stage)
+            found = self._robot.aperture(self._state.positions(self._robot.finger_joints)) or 0.0
+            if abs(found - last) > _STILL or abs(found - wanted) > _CLOSE:
+                began, last = watch.elapsed, found
+            if watch.elapsed > _FINGERS:
+                told = f"{1e3 * found:.0f} mm apart, not {1e3 * wanted:.0f}"
+                raise PushError(stage, f"the fingers are {told}, {_FINGERS:g} s after the command")
+            self._ending.wait(_LOOK)
 
     def go(self, goal: ServerGoalHandle, stage: str, way: Trajectory) -> None:
         """Follow a trajectory from where the arm is to its end, and come to rest there.
@@ -228,14 +290,17 @@ class PushMotion:
         return self._commands.settled()
 
 
-def _solid(push: ContactPush) -> DistanceShape:
-    """The object as a solid, in the frame in which it stands on z = 0."""
-    kind, size, thing = push.config.object, push.config.size, push.thing
-    middle = pose_from_matrix(make_transform(translation=[0.0, 0.0, thing.height]))
+def _solids(push: ContactPush) -> list[DistanceShape]:
+    """The object as solids, in the frame in which it stands on z = 0."""
+    kind, size = push.config.object, push.config.size
+    middle = pose_from_matrix(make_transform(translation=[0.0, 0.0, push.thing.height]))
     if kind == "box":
-        return DistanceShape(type=DistanceShape.BOX, dimensions=list(size), pose=middle)
-    if kind == "ball":
-        return DistanceShape(type=DistanceShape.SPHERE, dimensions=[0.5 * size[0]], pose=middle)
-    top = float((thing.centers[:, 2] + thing.radii).max())
-    middle.position.z = 0.5 * (top + thing.height)
-    return DistanceShape(type=DistanceShape.CYLINDER, dimensions=[top + thing.height, thing.reach], pose=middle)
+        return [DistanceShape(type=DistanceShape.BOX, dimensions=list(size), pose=middle)]
+    if kind in ("ball", "forearm_ball"):
+        return [DistanceShape(type=DistanceShape.SPHERE, dimensions=[0.5 * size[0]], pose=middle)]
+    solids, lower = [], 0.0
+    for upper, radius in BOTTLE_CYLINDERS:
+        pose = pose_from_matrix(make_transform(translation=[0.0, 0.0, 0.5 * (lower + upper)]))
+        solids.append(DistanceShape(type=DistanceShape.CYLINDER, dimensions=[upper - lower, radius], pose=pose))
+        lower = upper
+    return solids

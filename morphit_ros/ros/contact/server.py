@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from time import monotonic
+from time import monotonic, sleep
 
 import numpy as np
 from geometry_msgs.msg import Point, PointStamped, PoseStamped
@@ -17,8 +17,10 @@ from morphit_interfaces.srv import Segment
 from morphit_ros.configuration import parameter
 from morphit_ros.contact_planning.planner import ContactPlan
 from morphit_ros.contact_push.following import FollowConfig, PlanFollower
+from morphit_ros.contact_push.objects import BOTTLE_CENTER
 from morphit_ros.contact_push.push import ContactPush
 from morphit_ros.contact_push.push_config import ContactPushConfig
+from morphit_ros.contact_push.turning import lying_place
 from morphit_ros.display.drawings.contact import contact_items
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
@@ -26,16 +28,21 @@ from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.contact.motion import PushError, PushMotion, PushMotionConfig
 from morphit_ros.ros.contact.seen import check_free, seen_box
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.clocks import ros_time
+from morphit_ros.ros.core.clocks import Stopwatch, ros_time
 from morphit_ros.ros.core.conversions import header, matrix_from_pose, seconds_from_stamp
 from morphit_ros.ros.core.diagnostics import ERROR, OK, Diagnostics
 from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.core.guarded import guarded
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.execution.robot_commands import CommandConfig
+from morphit_ros.ros.scene.messages import named_point
 
-# Turn of a box from the way, up to a quarter turn, that the plan's contact still fits [rad].
+# Turn of a box from the way, up to a quarter turn, that the plan's contact still fits, and of a bottle that lies with
+# its cap against it [rad].
 _ASKEW = 0.15
+# What was let go of rests once no number of its pose has changed by more than this [m] for so long [s]; most time for
+# that, and time between two looks [s].
+_STILL, _RESTING, _ROCKS, _LOOK = 0.002, 0.5, 5.0, 0.05
 # Length that a newton is drawn with [m].
 _DRAWN = 0.02
 # Where nobody says how far [m].
@@ -129,6 +136,7 @@ class ContactServer:
             result.failed_stage = error.stage if isinstance(error, PushError) else stages.now
             result.message = str(error)
         self._motion.rest()
+        result.holding = self._motion.holding
         stages.enter("")
         result.stages, result.durations = list(stages.spent), list(stages.spent.values())
         return result
@@ -176,7 +184,7 @@ class ContactServer:
             self._motion.go_back(goal, [there, follower.trajectory])
             self._motion.rest()
             stages.enter("look")
-            found = self._look(goal, box.center + part)
+            found = self._look(goal, seen.id, box.center + part)
             seen, scene, table = found.objects.objects[found.objects.target], found.objects, found.table
             box = seen_box(seen, table)
             stages.enter("plan")
@@ -202,43 +210,40 @@ class ContactServer:
                     raise
         raise AssertionError
 
-    def _look(self, goal: ServerGoalHandle, place: Array) -> Segment.Response:
-        """What perception sees now, its target what is nearest to a place (2,) on the table.
+    def _look(self, goal: ServerGoalHandle, number: int, place: Array) -> Segment.Response:
+        """What perception sees now, its target the object of a number, or what is nearest to a place (2,) on the table.
 
         Raises:
             PushError: it sees nothing, or does not answer.
         """
         if not self._segment.wait_for_service(timeout_sec=self._config.approach_timeout):
             raise PushError("look", f"{interfaces.SEGMENT.name} is not offered: start scene_perception")
-        request = Segment.Request(rule=Segment.Request.RULE_NEAREST)
         height = 0.5 * self._push.size[2]
-        request.point = PointStamped(
+        there = PointStamped(
             header=header(self._config.world_frame), point=Point(x=float(place[0]), y=float(place[1]), z=height)
         )
-        found = self._motion.waited(goal, "look", self._segment.call_async(request), interfaces.SEGMENT.name)
-        if not found.success:
-            raise PushError("look", found.message)
-        return found
+        # A name may be lost where the hand has hidden the object, or has turned it over.
+        for point in (named_point(number), there):
+            request = Segment.Request(rule=Segment.Request.RULE_NEAREST, point=point)
+            found = self._motion.waited(goal, "look", self._segment.call_async(request), interfaces.SEGMENT.name)
+            if found.success:
+                return found
+        raise PushError("look", found.message)
 
     # The object of the parameters
 
     def _push_known(self, goal: ServerGoalHandle, way: Array, stages: _Stages) -> str:
-        """Push the object that is tracked, in one push; what went wrong, empty if it has arrived."""
-        pose = self._object()
-        if self._push.object == "box":
-            turn = float(np.arctan2(pose[1, 0], pose[0, 0]) - np.arctan2(way[1], way[0]))
-            askew = abs((turn + np.pi / 4) % (np.pi / 2) - np.pi / 4)
-            if askew > _ASKEW:
-                raise InvalidInputError(
-                    "direction", f"{np.degrees(askew):.0f}° from the box's faces", f"within {np.degrees(_ASKEW):.0f}°",
-                    "Push along one of its sides.",
-                )  # fmt: skip
-        asked = replace(self._push, start=(float(pose[0, 3]), float(pose[1, 3])), way=tuple(way.tolist()))
-        push, plan = self._planned(goal, [asked])
-        follower = push.follower(plan, self._follow)
+        """Push the object that is tracked, once, or turn it upright; what went wrong, empty if it has arrived."""
+        push, plan = self._planned(goal, [self._asked(self._object(), way)])
+        # A ball goes where the forearm goes that lies on it, and is watched only: on a busy machine renewed motions of
+        # the forearm, which is twice as fast as the ball, did not fit the arm's when they came.
+        follower = push.follower(plan, self._follow, renewing=not push.lies)
         self._draw(push, follower)
         stages.enter("approach")
         self._motion.approach(goal, push, self._object())
+        if push.holds:
+            stages.enter("grip")
+            self._motion.hold(goal, "grip", push.aperture)
         stages.enter("push")
 
         def measured() -> Array:
@@ -246,11 +251,67 @@ class ContactServer:
             return push.measured(self._motion.joints(), self._object() @ offset)
 
         self._motion.follow(goal, follower, measured, lambda: self._draw(push, follower))
+        if push.holds:
+            stages.enter("release")
+            self._motion.open(goal, "release", push.widest)
+            standing = self._settled(goal, "release")
+            stages.enter("retreat")
+            self._motion.leave(goal, push, standing)
+            self._settled(goal, "retreat")
+        if push.lies:
+            stages.enter("retreat")
+            self._motion.go(goal, "retreat", push.raised(follower.trajectory.positions[-1]))
+            self._settled(goal, "retreat")
         error = np.abs(push.system.difference(measured(), push.planner.goal.positions))
         if (error > push.planner.goal.tolerance).any():
-            place = float(np.hypot(*error[len(self._robot.arm_joints) :][:2]))
-            return f"the object is {place:.3f} m from its goal, at most {push.config.position_tolerance:g} m"
+            off = error[len(self._robot.arm_joints) :]
+            place, turn = float(np.hypot(*off[:2])), float(np.degrees(np.hypot(*off[3:5])))
+            most = f"at most {push.config.position_tolerance:g} m, {push.config.rotation_tolerance:g}°"
+            return f"the object is {place:.3f} m from its goal, tilted by {turn:.0f}°, {most}"
         return ""
+
+    def _asked(self, pose: Array, way: Array) -> ContactPushConfig:
+        """The push over a way (2,) of the object that is at a pose (4, 4).
+
+        Raises:
+            InvalidInputError: a way that is askew to it, or a bottle that is to be turned upright and does not lie.
+        """
+        place = pose[:2, 3]
+        if self._push.object == "box":
+            heading = float(np.arctan2(pose[1, 0], pose[0, 0]))
+            _check_along(way, heading, 4, "the box's faces", "Push along one of its sides.")
+        elif self._push.object in ("ball", "forearm_ball"):
+            # Rolled, the frame that it once stood in is anywhere about its middle.
+            place = (pose @ make_transform(translation=[0.0, 0.0, 0.5 * self._push.size[0]]))[:2, 3]
+        elif self._push.object == "lying_bottle":
+            place, heading = lying_place(pose @ make_transform(translation=[0.0, 0.0, BOTTLE_CENTER]))
+            ahead = np.array([np.cos(heading), np.sin(heading)])
+            remedy = f"Its foot points to ({ahead[0]:.3f}, {ahead[1]:.3f})."
+            _check_along(way, heading, 1, "where the bottle's foot points", remedy)
+            way = float(np.hypot(*way)) * ahead
+        return replace(self._push, start=tuple(place.tolist()), way=tuple(way.tolist()))
+
+    def _settled(self, goal: ServerGoalHandle, stage: str) -> Array:
+        """Pose (4, 4) of the object, which was let go of, once it rests.
+
+        Nothing moves meanwhile: a pose that comes late, as on a busy machine, is waited for.
+
+        Raises:
+            PushError: it does not rest, or nobody says so.
+        """
+        watch, began, last, why = Stopwatch(self._node), 0.0, np.full((4, 4), np.inf), "the object moves"
+        while watch.elapsed - began < _RESTING:
+            self._motion.check(goal, stage)
+            try:
+                pose = self._object()
+                if np.abs(pose - last).max() > _STILL:
+                    began, last, why = watch.elapsed, pose, "the object moves"
+            except InvalidInputError as error:
+                began, why = watch.elapsed, str(error)
+            if watch.elapsed > _ROCKS:
+                raise PushError(stage, f"not at rest {_ROCKS:g} s after it was let go of: {why}")
+            sleep(_LOOK)
+        return last
 
     def _object(self) -> Array:
         """Newest pose (4, 4) of the object in the world."""
@@ -278,6 +339,19 @@ class ContactServer:
     def settled(self) -> bool:
         """Whether the stop has reached the gate."""
         return self._motion.settled()
+
+
+def _check_along(way: Array, heading: float, sides: int, what: str, remedy: str) -> None:
+    """Refuse a way (2,) that is askew to a heading [rad] and to others, so many evenly around.
+
+    Raises:
+        InvalidInputError: it is.
+    """
+    half = np.pi / sides
+    askew = abs((heading - float(np.arctan2(way[1], way[0])) + half) % (2.0 * half) - half)
+    if askew > _ASKEW:
+        found, bound = f"{np.degrees(askew):.0f}° from {what}", f"within {np.degrees(_ASKEW):.0f}°"
+        raise InvalidInputError("direction", found, bound, remedy)
 
 
 class _Stages:
