@@ -34,6 +34,12 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="number of the first heap")
     parser.add_argument("--count", type=int, default=10, help="objects in a heap")
     parser.add_argument("--objects", nargs="+", help="names; default: our own and the YCB ones that are there")
+    parser.add_argument(
+        "--cameras",
+        choices=("front", "opposite", "three", "four"),
+        default="front",
+        help="two across the table from the robot, two that face each other, or these and one or two beside the robot",
+    )
     parser.add_argument("--data", help="folder with ycb/ (default $MORPHIT_DATA, ../shared/data)")
     add_config(parser, BatchConfig)
     parser.add_argument("--output", help="folder for records, table and summary; default: a temporary one")
@@ -60,7 +66,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     from morphit_bench.picks.heap_report import heap_summary, heap_table
-    from morphit_bench.picks.heaps import HeapPlan, HeapResult, run_heap
+    from morphit_bench.picks.heaps import EYES, HeapPlan, HeapResult, run_heap
     from morphit_ros.batch import BatchRecords, read_batch, run_batch
     from morphit_ros.resources import atomic_write, data_directory
     from morphit_ros.simulation.objects import available_objects
@@ -68,7 +74,8 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.output or tempfile.mkdtemp(prefix="clutter-"))
     objects = options.objects or [name for name in available_objects(options.data) if not name.startswith("known/")]
     data = str(data_directory(options.data).resolve())
-    plan = HeapPlan(tuple(objects), options.count, options.robot, fixtures=str(_BIN), data=data)
+    cameras = EYES[options.cameras]
+    plan = HeapPlan(tuple(objects), options.count, options.robot, fixtures=str(_BIN), data=data, cameras=cameras)
     numbers = range(options.first, options.first + options.heaps)
     tasks = [(number, (plan, number)) for number in numbers]
     with BatchRecords(folder / "heaps.jsonl", plan.identity, options.resume) as finished:

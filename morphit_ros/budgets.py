@@ -38,6 +38,8 @@ MOST_ARRAY_BYTES: Final = 1 << 31
 MOST_SHRINKING: Final = 1032
 # A chunk of a recording of topics, before and after it is unpacked; a cloud of 4K has 270 MB.
 MOST_CHUNK_BYTES: Final = 1 << 29
+# Messages that are kept in memory until there is a reason to write them; older ones go first.
+MOST_KEPT_BYTES: Final = 1 << 29
 # Requests of a service that wait while one is worked on; the next are answered as refused.
 MOST_WAITING: Final = 2
 

@@ -10,6 +10,7 @@ import os
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,8 +23,11 @@ from morphit_ros.robot.packages import resolve_uri
 # Tests have caches of their own, but compile no kernels anew.
 os.environ.setdefault("MORPHIT_KERNELS", str(cache_directory("kernels")))
 
+# Folders whose tests start nodes and browsers and wait for what they do. One worker runs them all: two graphs of nodes
+# at once on two cores leave some of them without a processor for longer than a robot may be silent.
+WAITING = ("ros", "bringup", "display", "examples")
 # Folders whose tests render off screen, which takes long: they come first.
-RENDERING = ("bench", "display", "simulation")
+RENDERING = ("bench", "simulation")
 # How many of the others a test with the mark "slow" takes as long as.
 SLOW = 100
 
@@ -94,19 +98,37 @@ def file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
 
 
-def renders(file: str) -> bool:
-    return file.removeprefix("test/").partition("/")[0] in RENDERING
+def folder_of(file: str) -> str:
+    return file.removeprefix("test/").partition("/")[0]
 
 
 @pytest.hookimpl(trylast=True)  # after what -m and -k leave out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What renders, then long files first: one that comes last leaves the other workers with nothing to do."""
+    """What waits, what renders, then long files: one that comes last leaves the other workers with nothing to do."""
     if not hasattr(config, "workerinput"):
         return
     lengths = Counter[str]()
     for item in items:
         lengths[file_of(item.nodeid)] += SLOW if item.get_closest_marker("slow") else 1
-    items.sort(key=lambda item: (not renders(file_of(item.nodeid)), -lengths[file_of(item.nodeid)]))
+
+    def rank(item: pytest.Item) -> tuple[bool, bool, int]:
+        file = file_of(item.nodeid)
+        return folder_of(file) not in WAITING, folder_of(file) not in RENDERING, -lengths[file]
+
+    items.sort(key=rank)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files stay whole, and those that wait on one worker."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneGraphAtATime(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = file_of(nodeid)
+            return "waiting" if folder_of(file) in WAITING else file
+
+    return OneGraphAtATime(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

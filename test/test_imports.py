@@ -62,7 +62,10 @@ CAPABILITIES = {
         "geometry",
     ),
     "perception": line("two clouds → registered scene → table, objects", "geometry"),
-    "memory": line("known things: recognised by shape, what picks taught of them, their files", "geometry"),
+    "memory": line(
+        "known things: by shape, with what picks taught of them; who is who between looks, and its whole shape",
+        "geometry superovoid",
+    ),
     "grasping": line("gripper data, DISF, planner from many starts, checks, completion", "geometry robot"),
     "motion": line("motion backends, paths among solids and their proof, reachability", "geometry robot spheres"),
     "execution": line("grasp sequence, watches, the gate in front of the controller", "geometry robot spheres"),
@@ -72,7 +75,7 @@ CAPABILITIES = {
         "geometry robot spheres superovoid",
     ),
     "contact_push": line(
-        "pushes of an object with an arm's hand, planned through contact, and followed",
+        "pushes of an object with an arm's hand or forearm, planned through contact, and followed",
         "geometry robot spheres contact_planning",
     ),
     "cloth": line("a cloth that falls over superovoids: motion, contact, terrain from it", "geometry superovoid"),
@@ -117,8 +120,8 @@ SUBPACKAGES = {
     ),
     "nodes": line(
         "one executable a file, thin",
-        "geometry robot contact_planning contact_push cover display execution grasping motion neural perception ros "
-        "simulation spheres",
+        "geometry robot contact_planning contact_push cover display execution grasping motion neural memory perception "
+        "ros simulation spheres",
     ),
 }
 # Exceptions narrower than a subpackage.

@@ -7,7 +7,7 @@ the objects truly are.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from morphit_bench.picks.pick import PickJob, follow
 from morphit_bench.picks.place import held_grasp, push_aside, put_down_at, recover
 from morphit_bench.picks.runs import job_of, usual_object
 from morphit_bench.picks.views import look, near_points, view_of
+from morphit_ros.bringup.grasp import CLEARING
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.clearing import FAULTS, PUT_OFF, Clearing, crowded
 from morphit_ros.execution.contact_watch import FreeMotion
@@ -31,16 +32,18 @@ from morphit_ros.execution.pick import PickRequest
 from morphit_ros.execution.places import OPENS_FURTHER, PlaceRegion, free_places
 from morphit_ros.execution.pushing import pushes
 from morphit_ros.execution.sequence import GraspSequence
-from morphit_ros.execution.sequence_config import ProbeConfig, SequenceConfig, SlipConfig
+from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
 from morphit_ros.grasping import PlannerConfig
 from morphit_ros.memory.thing import Weight
+from morphit_ros.memory.tracks import ObjectTracks
 from morphit_ros.perception import PerceptionConfig, Scene
 from morphit_ros.perception.configuration import ObjectConfig
 from morphit_ros.perception.scene import LOOSE
 from morphit_ros.robot.fixtures import Fixtures
 from morphit_ros.robot.motion_backend import ObjectObstacle
+from morphit_ros.robot.solids import points_beside
 from morphit_ros.simulation.objects import SimulatedObject
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
@@ -59,6 +62,14 @@ _FIXTURE_MARGIN = 0.015
 _FAULTS = (FailureMode.ROBOT_FAULT, FailureMode.CANCELLED, FailureMode.BAD_REQUEST)
 _UP = np.array([0.0, 0.0, 1.0])
 _PUSHED_OBJECT = "pushed object"
+# Where the cameras stand [m]: two across the table from the robot, two that face each other over it, or both and one
+# more beside the robot.
+EYES: dict[str, tuple[tuple[float, ...], ...]] = {
+    "front": ((0.88, 0.32, 0.45), (0.88, -0.32, 0.45)),
+    "opposite": ((0.88, -0.32, 0.45), (0.2, 0.5, 0.5)),
+    "three": ((0.88, 0.32, 0.45), (0.88, -0.32, 0.45), (0.1, 0.5, 0.5)),
+    "four": ((0.88, 0.32, 0.45), (0.88, -0.32, 0.45), (0.2, 0.5, 0.5), (0.25, -0.45, 0.55)),
+}
 # Stage of an attempt that is left to a later look.
 _PUT_OFF = "put off"
 # Frame of the clouds of which is known what failed.
@@ -81,6 +92,7 @@ class HeapPlan:
         mass_variation: masses vary by this share both ways.
         attempts: most attempts for which the arm moves, times the number of objects.
         push: whether what cannot be picked is pushed aside, or over.
+        cameras: (2 to 4, 3) where they stand in the world [m].
     """
 
     objects: tuple[str, ...]
@@ -94,6 +106,7 @@ class HeapPlan:
     mass_variation: float = 0.2
     attempts: float = 3.0
     push: bool = True
+    cameras: tuple[tuple[float, ...], ...] = EYES["front"]
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= 30 or not self.objects:
@@ -183,7 +196,17 @@ def draw_heap(plan: HeapPlan, number: int) -> tuple[WorkcellConfig, list[Simulat
     usual = [usual_object(name, None, plan.data) for name in names[: plan.count]]
     items = [item.with_mass(item.mass * factor) for item, factor in zip(usual, masses, strict=True)]
     friction = float(rng.uniform(*plan.friction))
-    place = WorkcellConfig(heap=True, friction=friction, fixtures=plan.fixtures, seed=int(rng.integers(2**31)))
+    left, right, third, fourth, *_ = (*plan.cameras, (), ())
+    place = WorkcellConfig(
+        heap=True,
+        friction=friction,
+        fixtures=plan.fixtures,
+        seed=int(rng.integers(2**31)),
+        left_camera_position=left,
+        right_camera_position=right,
+        third_camera_position=third,
+        fourth_camera_position=fourth,
+    )
     return place, items
 
 
@@ -219,9 +242,7 @@ class HeapClearing:
     ) -> None:
         self._job, self._workcell, self._plan, self._number = job, workcell, plan, number
         self._perception = perception or PerceptionConfig(objects=ObjectConfig(split_touching=True))
-        self._sequence = sequence or SequenceConfig(
-            hold_time=0.2, probe=ProbeConfig(too_wide=0.03), slip=SlipConfig(rate=0.02)
-        )
+        self._sequence = sequence or SequenceConfig.from_flat(CLEARING)
         self._fixtures = Fixtures(plan.fixtures, _FIXTURE_MARGIN)
         self._T_base_world = invert_transform(workcell.T_world_base)
         solids = self._fixtures.solids
@@ -231,7 +252,7 @@ class HeapClearing:
         self._T_world_region = make_transform(rotation, (x, y, z))
         self._region = PlaceRegion(self._T_base_world @ self._T_world_region, np.array(plan.size))
         self._clearing = Clearing(self._region, float(self._T_base_world[2, 3]))
-        self._failed = FailedGrasps()
+        self._failed, self._tracks = FailedGrasps(), ObjectTracks()
         self._free_motion = FreeMotion()
         self._looks = 0
         # Faults that it recovered from since the last success.
@@ -246,12 +267,14 @@ class HeapClearing:
         vain, end = 0, ""
         while not end:
             scene, eyes, seconds = self._look()
-            objects = [cloud.transformed(self._T_base_world).points for cloud in scene.objects]
+            numbers = [track.number for track in self._tracks.tracks if track.index is not None]
+            clouds = [cloud.transformed(self._T_base_world).points for cloud in scene.objects]
+            objects = dict(zip(numbers, clouds, strict=True))
             up = self._T_base_world[:3, :3] @ _UP
             chosen = self._clearing.choose(objects, up)
             pushable = self._clearing.choose_push(objects, up) if chosen is None and self._plan.push else None
             if pushable is not None:
-                pushed.append(self._push(scene, *pushable))
+                pushed.append(self._push(scene, numbers.index(pushable[0]), pushable[1]))
                 self._clearing.note_push(not pushed[-1][2])
                 continue
             if chosen is None:
@@ -262,7 +285,7 @@ class HeapClearing:
                 continue
             vain = 0
             attempt, fault, place = self._attempt(scene, chosen, eyes, seconds, objects)
-            self._clearing.note(objects[chosen], attempt.success, attempt.stage == _PUT_OFF, place)
+            self._clearing.note(chosen, attempt.success, attempt.stage == _PUT_OFF, place)
             attempts.append(attempt)
             self._faults = 0 if attempt.success else self._faults
             if fault:
@@ -296,19 +319,23 @@ class HeapClearing:
         self._looks += 1
         known = self._fixtures.hold if self._fixtures.solids else None
         seed = 1000 * self._number + self._looks
-        return look(self._workcell, seed, self._perception, self._job.robot_spheres, known)
+        scene, eyes, seconds, views = look(self._workcell, seed, self._perception, self._job.robot_spheres, known)
+        self._tracks.see(scene.objects, views, self._workcell.time)
+        return scene, eyes, seconds
 
     def _attempt(
-        self, scene: Scene, chosen: int, eyes: Array, seconds: float, objects: Sequence[Array]
+        self, scene: Scene, number: int, eyes: Array, seconds: float, objects: Mapping[int, Array]
     ) -> tuple[HeapAttempt, str, PlaceRegion | None]:
         """What became of one, why nothing can follow it, empty if something can, and where the object was put."""
         cell, job = self._workcell, self._job
-        before, inside = cell.poses(), self._inside()
+        before, inside, chosen = cell.poses(), self._inside(), list(objects).index(number)
         target, shown = self._shown(scene.objects[chosen].points)
         attempt = HeapAttempt(target, shown, False, computing={"see": seconds})
         began = time.perf_counter()
-        failed = self._failed.at(objects[chosen], _BASE)
+        failed = self._failed.at(number, objects[number], _BASE)
         view = view_of(scene, chosen, eyes)
+        assert view.obstacles is not None
+        view = replace(view, obstacles=np.concatenate([view.obstacles, self._beside(scene, chosen)]))
         if failed.weighed is not None:
             weight = failed.weighed.moved(cell.T_world_base)
             view = replace(view, mass=weight.mass, center_of_mass=weight.center)
@@ -317,12 +344,12 @@ class HeapClearing:
         plan = job.plan(cell, view, planner, 1000 * self._number + self._looks, others)
         attempt.computing["plan_grasp"] = time.perf_counter() - began
         if not plan.grasps:
-            self._failed.remember(objects[chosen], _BASE, failed)
+            self._failed.remember(number, objects[number], _BASE, failed)
             return replace(attempt, stage="plan_grasp", message=plan.message), "", None
-        if failed.put_off < PUT_OFF and crowded(objects, chosen):
+        if failed.put_off < PUT_OFF and crowded(objects, number):
             seen = [grasp for grasp in plan.grasps if grasp.on_seen_sides]
             if not seen:
-                self._failed.remember(objects[chosen], _BASE, failed._replace(put_off=failed.put_off + 1))
+                self._failed.remember(number, objects[number], _BASE, failed._replace(put_off=failed.put_off + 1))
                 text = f"all {len(plan.grasps)} grasps touch sides that no camera saw"
                 return replace(attempt, stage=_PUT_OFF, message=text), "", None
             plan = replace(plan, grasps=seen)
@@ -341,8 +368,11 @@ class HeapClearing:
             if update.mode is None or update.mode in _FAULTS:
                 fault = f"{attempt.stage}: {attempt.message or 'no end within the time limit'}"
         else:
-            held = held_grasp(job, cell, view, request, update.grasp_index)
-            stage, problem, place = self._put_away(held, self._clearing.places(objects, chosen), durations)
+            held = replace(held_grasp(job, cell, view, request, update.grasp_index), load=update.load)
+            load = update.load
+            center = () if load is None else (load.on_vertical, load.center_deviation)
+            places = self._clearing.places(objects, number, *center)
+            stage, problem, place = self._put_away(held, places, durations)
             if problem:
                 attempt = replace(attempt, stage=stage, message=problem)
                 fault = self._give_back(held, request)
@@ -351,10 +381,10 @@ class HeapClearing:
         attempt.computing["motion"] = time.perf_counter() - began
         weighed = failed.weighed
         if update.load is not None:
-            load, points = update.load, objects[chosen]
+            load, points = update.load, objects[number]
             weighed = Weight(load.mass, load.mass_deviation, load.center_within(points), load.center_covariance(points))
         failed = failed._replace(grasps=[*failed.grasps, *tried], weighed=weighed)
-        self._failed.remember(objects[chosen], _BASE, None if place is not None else failed)
+        self._failed.remember(number, objects[number], _BASE, None if place is not None else failed)
         return self._judged(attempt, before, inside, target), fault, place
 
     def _put_away(
@@ -370,14 +400,14 @@ class HeapClearing:
                 continue
             height = self._clearing.way_down
             put, put_down, placing = put_down_at(
-                self._job, self._workcell, held, places, height, self._solids, OPENS_FURTHER
+                self._job, self._workcell, held, places, height, self._solids, OPENS_FURTHER, self._sequence
             )
             for name, seconds in placing.items():
                 durations[name] = durations.get(name, 0.0) + seconds
             if put.success and put_down is not None:
                 return "", "", region
             stage, problem = (put.failed_stage or put.stage).value, put.message or "no end within the time limit"
-            if not self._holds(held):
+            if put.mode is not FailureMode.NOT_EMPTY and not self._holds(held):
                 break
         return stage, problem, None
 
@@ -389,7 +419,7 @@ class HeapClearing:
         before = cell.poses()[number]
         cloud = scene.objects[chosen]
         others = [thing.points for number, thing in enumerate(scene.objects) if number != chosen]
-        others.append(self._loose(scene, chosen).points)
+        others += [self._loose(scene, chosen).points, self._beside(scene, chosen)]
         slab = (
             None
             if scene.table is None
@@ -404,7 +434,7 @@ class HeapClearing:
             return target, 0.0, str(error)
         if not found:
             return target, 0.0, "no room for the hand beside it, or none on the table behind it"
-        update, _ = push_aside(job, cell, found, _PUSHED_OBJECT, around, self._solids)
+        update, _ = push_aside(job, cell, found, _PUSHED_OBJECT, around, self._solids, self._sequence)
         went = float(np.linalg.norm((cell.poses()[number] - before)[:3, 3]))
         return target, went, update.message if not update.success else ""
 
@@ -418,7 +448,8 @@ class HeapClearing:
         if not self._holds(held):
             return "" if self._recovered(request) else "the hand does not get away from where it lost the object"
         height = self._clearing.way_down
-        back = put_down_at(self._job, self._workcell, held, [held.T_base_gripper], height, self._solids)[0]
+        place = [held.T_base_gripper]
+        back, _, _ = put_down_at(self._job, self._workcell, held, place, height, self._solids, config=self._sequence)
         return "" if back.success else f"it can neither be put down nor back: {back.message}"
 
     def _recovered(self, request: PickRequest) -> bool:
@@ -426,7 +457,7 @@ class HeapClearing:
         target = () if request.target is None else (request.target,)
         around = Surroundings(request.table, (*target, *request.obstacles))
         name = "" if request.target is None else request.target.name
-        return recover(self._job, self._workcell, around, name, self._solids)
+        return recover(self._job, self._workcell, around, name, self._solids, self._sequence)
 
     def _judged(
         self, attempt: HeapAttempt, before: Sequence[Array], inside: NDArray[np.bool_], target: str
@@ -462,6 +493,11 @@ class HeapClearing:
         if len(loose):
             found.append(loose_obstacle("points of no object", loose, self._T_base_world))
         return found
+
+    def _beside(self, scene: Scene, chosen: int) -> Array:
+        """(M, 3) of what stands there for good near an object, in the world: perception leaves it out."""
+        table = None if scene.table is None else scene.table.T_world_table
+        return points_beside(self._fixtures.solids, scene.objects[chosen].points, table)
 
     @staticmethod
     def _loose(scene: Scene, chosen: int) -> PointCloud:

@@ -131,6 +131,7 @@ def put_down_at(
     height: float = _HEIGHT,
     solids: Sequence[Solid] = (),
     opens_further: float = 0.0,
+    config: SequenceConfig | None = None,
 ) -> tuple[HandUpdate, Array | None, dict[str, float]]:
     """The end of the hand's sequence, where it let go (4, 4), and stage → simulated seconds.
 
@@ -142,15 +143,23 @@ def put_down_at(
         height: of the straight way down [m].
         solids: what is known to be there, in the base frame.
         opens_further: than before the grasp [m].
+        config: speeds and times; None for the defaults. What the pick has weighed (`held.load`) is weighed again.
     """
     request = HandRequest(
         _PUTTING_DOWN, _gripper_pose(job), held, held.around, tuple(solids), places=tuple(places), height=height,
         aperture=held.open_aperture + opens_further,
     )  # fmt: skip
-    return _run(job, workcell, request)
+    return _run(job, workcell, request, config)
 
 
-def recover(job: PickJob, workcell: Workcell, around: Surroundings, target: str, solids: Sequence[Solid] = ()) -> bool:
+def recover(
+    job: PickJob,
+    workcell: Workcell,
+    around: Surroundings,
+    target: str,
+    solids: Sequence[Solid] = (),
+    config: SequenceConfig | None = None,
+) -> bool:
     """Open the hand where it is, go up and home, as the action `recover` does with `open`; whether that went well.
 
     Args:
@@ -159,10 +168,11 @@ def recover(job: PickJob, workcell: Workcell, around: Surroundings, target: str,
         around: what stands there, in the base frame.
         target: of these, what the hand may touch on its way up; empty for nothing.
         solids: what is known to be there, in the base frame.
+        config: speeds and times; None for the defaults.
     """
     stages = HandStage.RELEASE, HandStage.RETREAT, HandStage.HOME
     request = HandRequest(stages, _gripper_pose(job), None, around, tuple(solids), target, height=_HEIGHT)
-    return bool(_run(job, workcell, request)[0].success)
+    return bool(_run(job, workcell, request, config)[0].success)
 
 
 def push_aside(
@@ -172,6 +182,7 @@ def push_aside(
     target: str,
     around: Surroundings,
     solids: Sequence[Solid] = (),
+    config: SequenceConfig | None = None,
 ) -> tuple[HandUpdate, dict[str, float]]:
     """Push an object the first way that the arm can: the end of the hand's sequence, stage → simulated seconds.
 
@@ -182,11 +193,12 @@ def push_aside(
         target: name of the object among the obstacles around.
         around: what stands there, in the base frame.
         solids: what is known to be there, in the base frame.
+        config: speeds and times; None for the defaults.
     """
     request = HandRequest(
         PUSHING, _gripper_pose(job), None, around, tuple(solids), target, height=_HEIGHT, pushes=tuple(ways)
     )
-    update, _, durations = _run(job, workcell, request)
+    update, _, durations = _run(job, workcell, request, config)
     return update, durations
 
 
@@ -194,9 +206,12 @@ def _gripper_pose(job: PickJob) -> Callable[[Mapping[str, float]], Array]:
     return partial(job.robot.gripper_pose, KinematicModel(load_robot_description(job.robot.description)))
 
 
-def _run(job: PickJob, workcell: Workcell, request: HandRequest) -> tuple[HandUpdate, Array | None, dict[str, float]]:
-    config = SequenceConfig()
-    sequence = HandSequence(job.backend, job.robot, job.limits, config, "simulated clock", FreeMotion())
+def _run(
+    job: PickJob, workcell: Workcell, request: HandRequest, config: SequenceConfig | None
+) -> tuple[HandUpdate, Array | None, dict[str, float]]:
+    sequence = HandSequence(
+        job.backend, job.robot, job.limits, config or SequenceConfig(), "simulated clock", FreeMotion(), job.scale
+    )
     sequence.start(request, workcell.joint_state(), workcell.time)
     update, durations = follow(workcell, sequence, _LONGEST)
     return update, sequence.put_down, durations

@@ -14,6 +14,7 @@ from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, make_transform, transform_points, transform_vectors
+from morphit_ros.memory.tracks import View
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.scene import LOOSE, ON_TABLE
 from morphit_ros.simulation.workcell import Workcell
@@ -34,7 +35,7 @@ class ObjectView:
         table: what it stands on, None if it was not found.
         center_of_mass: (3,) [m], None if it is not known.
         obstacles: (M, 3) points of what else was seen, None if the shape is known.
-        viewpoints: (2, 3) positions of the cameras, None if the shape is known.
+        viewpoints: (N, 3) positions of the cameras, None if the shape is known.
         mass: [kg], None if it is not known.
         message: why there is no cloud.
         seconds: spent on seeing.
@@ -74,7 +75,7 @@ def observed_shape(
         config: of perception.
         robot_spheres: of the robot's present place, which its points are removed with.
     """
-    scene, eyes, seconds = look(workcell, seed, config, robot_spheres)
+    scene, eyes, seconds, _ = look(workcell, seed, config, robot_spheres)
     if scene.status is not SceneStatus.OK or scene.target is None:
         return ObjectView(None, None, None, scene.message, seconds)
     return replace(view_of(scene, scene.target, eyes), seconds=seconds)
@@ -86,20 +87,24 @@ def look(
     config: PerceptionConfig | None = None,
     robot_spheres: Callable[[Workcell], tuple[Array, Array] | None] | None = None,
     known: Callable[[Array], NDArray[np.bool_]] | None = None,
-) -> tuple[Scene, Array, float]:
-    """What two depth cameras see now, their positions (2, 3) and the time that perception took [s].
+) -> tuple[Scene, Array, float, list[View]]:
+    """What the depth cameras see now, their positions (N, 3), the time that perception took [s], and all they measured.
 
     Args:
         workcell, seed, config, robot_spheres: as of `observed_shape`.
         known: as of `perceive`.
     """
-    left, right = (workcell.capture(name).cloud(frame=f"{name}_camera") for name in ("left", "right"))
+    left, right, *rest = (workcell.capture(name).cloud(frame=f"{name}_camera") for name in workcell.camera_names)
     spheres = None if robot_spheres is None else robot_spheres(workcell)
-    poses = (workcell.T_world_camera("left"), workcell.T_world_camera("right"))
+    poses = [workcell.T_world_camera(name) for name in workcell.camera_names]
+    views = [View(pose, cloud.points) for pose, cloud in zip(poses, (left, right, *rest), strict=True)]
     began = time.perf_counter()
     settings = config or PerceptionConfig()
-    scene = perceive(left, right, *poses, settings, robot_spheres=spheres, seed=seed, known=known)
-    return scene, np.array([pose[:3, 3] for pose in poses]), time.perf_counter() - began
+    more = dict(zip(workcell.camera_names[2:], zip(rest, poses[2:], strict=True), strict=True))
+    scene = perceive(
+        left, right, poses[0], poses[1], settings, robot_spheres=spheres, seed=seed, known=known, more=more
+    )
+    return scene, np.array([pose[:3, 3] for pose in poses]), time.perf_counter() - began, views
 
 
 def view_of(scene: Scene, target: int, eyes: Array) -> ObjectView:
@@ -108,7 +113,7 @@ def view_of(scene: Scene, target: int, eyes: Array) -> ObjectView:
     Args:
         scene: with objects.
         target: index of the object.
-        eyes: (2, 3) positions of the cameras [m].
+        eyes: (N, 3) positions of the cameras [m].
     """
     table = None if scene.table is None else SupportPlane(scene.table.T_world_table, scene.table.size)
     others = scene.obstacle_points(target)

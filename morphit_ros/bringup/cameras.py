@@ -9,6 +9,9 @@ from morphit_ros.bringup.poses import parse_pose
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.configuration import RobotConfiguration
 
+# As many as `cameras` says are there, the first two always.
+CAMERAS = ("left", "right", "third", "fourth")
+
 
 def camera_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of the nodes that see: where the cameras' poses come from, and those that are known.
@@ -21,7 +24,8 @@ def camera_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
             nobody says where the base stands.
         ResourceNotFoundError: no such camera file.
     """
-    given = {name: parse_pose(name, values[name]) for name in ("left_extrinsics", "right_extrinsics") if values[name]}
+    names = (f"{camera}_extrinsics" for camera in CAMERAS)
+    given = {name: parse_pose(name, values[name]) for name in names if values[name]}
     return {"camera_source": values["camera_source"], **_calibrated(values, set(given)), **given}
 
 

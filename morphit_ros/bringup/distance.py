@@ -62,6 +62,7 @@ def with_superovoids(
     known = {
         "model": values["model"] or robot.name,
         "semantics": values["semantics"] or robot.semantic_description,
+        "touch_links": list(robot.touch_links),
         **({"robot": values["robot"]} if values["description"] == "file" else {}),
     }
     nodes = [NodeDescription(executable, {**known, **parameters}, remappings=remappings)]
@@ -79,8 +80,7 @@ def describe_distance(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         ResourceNotFoundError: an unknown robot.
         InvalidInputError: a robot's file that is none.
     """
-    touching = {"touch_links": list(RobotConfiguration.load(values["robot"]).touch_links)}
-    return with_superovoids("superovoid_distance", values, {**chosen(values, "state_timeout"), **touching}, {})
+    return with_superovoids("superovoid_distance", values, chosen(values, "state_timeout"), {})
 
 
 DISTANCE = Job(

@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from morphit_ros.bringup.arguments import Argument
-from morphit_ros.bringup.cameras import camera_parameters
+from morphit_ros.bringup.cameras import CAMERAS, camera_parameters
 from morphit_ros.bringup.common import ROBOT, SHARED, VIEWER_PORT, chosen, completed, robot_state_publisher, rviz
 from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded, is_installed
 from morphit_ros.bringup.machines import JOB_NAME, ONLY, of_parts, parts
 from morphit_ros.bringup.parameter_files import read_parameters, unmatched_sections
 from morphit_ros.bringup.poses import parse_pose, rpy_from_quat_xyzw
-from morphit_ros.bringup.static_frames import base_publishers, can_publish_static_frames, simulated_publishers
+from morphit_ros.bringup.static_frames import (
+    FURTHER_CAMERAS,
+    base_publishers,
+    can_publish_static_frames,
+    simulated_publishers,
+)
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.resources import check_writable, resource
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -39,21 +44,28 @@ WHEN_SIMULATED: dict[str, dict[str, Any]] = {
         "recall_held": False,
         "weigh.source": "efforts",
     },
-    "motion_gate": {"silence_timeout": 15.0, "state_timeout": 0.2, "heartbeat_timeout": 2.0, "clock_timeout": 0.2},
+    "motion_gate": {"silence_timeout": 15.0, "state_timeout": 1.0, "heartbeat_timeout": 2.0, "clock_timeout": 1.0},
     "contact_planning": {"gate_timeout": 2.0},
     "pick_client": {"node_timeout": 10.0},
     "task_execution": {"node_timeout": 10.0},
     "web_viewer": {"node_timeout": 10.0},
 }
 
-# The same where a table is cleared: objects that touch are several, and fingers that hold a wider one than was planned
-# hold what is to be cleared, too. What slips is lost on the way to the region as well as over the table, and seen in
-# the next look; nor need it hang as it lay: heavy things turn between the pads, which then move by some mm/s. What
-# leans on others goes on otherwise, where no camera sees, than what stands on the table.
+# What `grasp_execution` does otherwise where a table is cleared. Fingers that hold a wider object than was planned hold
+# what is to be cleared, too. What slips is lost on the way to the region as well as over the table, and seen in the
+# next look; nor need it hang as it lay: heavy things turn between the pads, which then move by some mm/s. Lift and ways
+# back are as quick as half of the arm's other motions: accelerations, which what is held feels, stay what they are. A
+# finger of twice the speed still pushes no object further than it goes itself.
+CLEARING: Mapping[str, Any] = {
+    "hold_time": 0.2, "probe.too_wide": 0.03, "probe.speed": 0.08, "slip.rate": 0.02, "lift_speed": 0.2,
+}  # fmt: skip
+
+# The same where a table is cleared: objects that touch are several. What leans on others goes on otherwise, where no
+# camera sees, than what stands on the table.
 _WHEN_CLEARING: dict[str, dict[str, Any]] = {
     "scene_perception": {"objects.split_touching": True},
     "grasp_planning": {"unseen_last": True},
-    "grasp_execution": {"hold_time": 0.2, "probe.too_wide": 0.03, "slip.rate": 0.02, "put_off_unseen": 2},
+    "grasp_execution": {**CLEARING, "put_off_unseen": 2},
 }
 
 # Name of the topic in the nodes; how the arm of this job is watched: its servo lags, and nodes take turns.
@@ -108,13 +120,14 @@ ARGUMENTS = (
     Argument(
         "clearance",
         "points",
-        "what the open gripper is kept clear of: points of the clouds, or superovoids fitted to the objects besides",
-        ("points", "superovoids"),
+        "what the open gripper is kept clear of: points of the clouds; besides superovoids fitted to the objects, or "
+        "world_objects as they are, with the hand's own superovoids",
+        ("points", "superovoids", "world"),
     ),
     Argument(
         "min_clearance",
         0.0,
-        "with clearance superovoids: least distance of the open gripper; negative for shapes that bulge beyond the "
+        "with superovoids or world: least distance of the open gripper; negative for shapes that bulge beyond the "
         "object [m]",
         minimum=-0.05,
         maximum=0.1,
@@ -164,8 +177,14 @@ ARGUMENTS = (
         "topic of a force sensor at the wrist, such as /force_torque_sensor_broadcaster/wrench, that picks weigh with; "
         "empty: by the efforts of the simulation, else as weigh.source says",
     ),
-    Argument("left_points", "left/points", "point cloud topic of the left camera"),
-    Argument("right_points", "right/points", "point cloud topic of the right camera"),
+    Argument(
+        "cameras",
+        2,
+        "depth cameras: left and right, and a third and a fourth that look from the other side at what lies in heaps",
+        minimum=2,
+        maximum=len(CAMERAS),
+    ),
+    *(Argument(f"{name}_points", f"{name}/points", f"point cloud topic of the {name} camera") for name in CAMERAS),
     Argument(
         "points_reliability",
         "reliable",
@@ -179,7 +198,7 @@ ARGUMENTS = (
         ("topic", "tf", "none"),
     ),
     Argument("left_extrinsics", "", "T_world_left of the optical frame, 'x y z qx qy qz qw' [m]; empty: camera_source"),
-    Argument("right_extrinsics", "", "T_world_right likewise [m]; empty: camera_source"),
+    *(Argument(f"{name}_extrinsics", "", f"T_world_{name} likewise [m]; empty: camera_source") for name in CAMERAS[1:]),
     Argument(
         "camera_file",
         "",
@@ -269,7 +288,7 @@ def describe_grasp(
         # These two move nothing and remember nothing that a pick needs: one that waits for them fails, the next works.
         NodeDescription(
             "scene_perception",
-            {**seeing, **standing},
+            {**seeing, **standing, **chosen(values, "cameras")},
             remappings=topics,
             when_ended=WhenEnded.RESTART,
         ),
@@ -287,14 +306,21 @@ def describe_grasp(
     person = _person(values)
     if simulated:
         truth = {"report": values["truth"]} if values["truth"] else {}
-        simulation = {**chosen(values, *_SIMULATION), **standing, **person, **truth}
+        simulation = {**chosen(values, *_SIMULATION), **_further_cameras(values), **standing, **person, **truth}
         nodes.insert(0, NodeDescription("workcell_sim", simulation, remappings=scaling))
     if values["people"]:
         nodes.append(
-            NodeDescription("person_monitor", {**chosen(values, *(("robot",) if simulated else ())), **_WATCHING})
+            NodeDescription(
+                "person_monitor",
+                {
+                    **chosen(values, *(("robot",) if simulated else ())),
+                    "touch_links": list(robot.touch_links),
+                    **_WATCHING,
+                },
+            )
         )
     if values["clear"] or values.get("tasks"):
-        nodes.append(NodeDescription("task_execution", chosen(values, "robot"), remappings=scaling))
+        nodes.append(NodeDescription("task_execution", {**chosen(values, "robot"), **base}, remappings=scaling))
     nodes += others
     if pushing:
         moving = {**chosen(values, "robot"), **base, "description": "file" if simulated else "topic"}
@@ -493,7 +519,8 @@ def _static_frames(values: Mapping[str, Any], robot: RobotConfiguration) -> list
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
 
     if values["sim"]:
-        return simulated_publishers(robot, _parameters_from_files("workcell_sim", values, {}))
+        further = _further_cameras(values)
+        return simulated_publishers(robot, {**further, **_parameters_from_files("workcell_sim", values, further)})
     if not values["base_pose"]:
         remedy = "With base_source:=tf somebody else publishes the base already."
         raise InvalidInputError("static_frames", "true without base_pose", "a base_pose to publish", remedy)
@@ -501,8 +528,13 @@ def _static_frames(values: Mapping[str, Any], robot: RobotConfiguration) -> list
     return base_publishers(robot, make_transform(matrix_from_quat_xyzw(pose[3:]), pose[:3]))
 
 
+def _further_cameras(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the simulation puts the cameras after the first two."""
+    return {f"{name}_camera_position": list(FURTHER_CAMERAS[name]) for name in CAMERAS[2 : values["cameras"]]}
+
+
 def _camera_topics(values: Mapping[str, Any]) -> dict[str, str]:
-    topics = {"left/points": values["left_points"], "right/points": values["right_points"]}
+    topics = {f"{camera}/points": values[f"{camera}_points"] for camera in CAMERAS}
     return {inner: outer for inner, outer in topics.items() if inner != outer}
 
 

@@ -156,7 +156,7 @@ def describe_moveit(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
         **_mapping(resource("config/moveit/planning_scene.yaml")),
     }
     source = {"robot": values["robot"]} if values["sim"] else {}
-    fit = {"seed": values["seed"], "planning_scene": values["live"], **source}
+    fit = {"seed": values["seed"], "planning_scene": values["live"], "touch_links": list(robot.touch_links), **source}
     remappings = {"robot_description": SPHERES}
     if values["collision_detector"] in _BY_TOPIC:
         if values["live"]:

@@ -16,6 +16,8 @@ SIMULATED_CAMERAS: Mapping[str, Any] = {
     "right_camera_position": (0.88, -0.32, 0.45),
     "camera_target": (0.5, 0.0, 0.05),
 }
+# And further ones, where a job has them: on the other side of the table, left and right of the robot.
+FURTHER_CAMERAS: Mapping[str, tuple[float, ...]] = {"third": (0.2, 0.5, 0.5), "fourth": (0.25, -0.45, 0.55)}
 
 
 def can_publish_static_frames() -> bool:
@@ -64,7 +66,7 @@ def simulated_publishers(robot: RobotConfiguration, changed: Mapping[str, Any]) 
             f"{side}_camera_optical_frame",
             look_at(cell[f"{side}_camera_position"], cell["camera_target"]),
         )
-        for side in ("left", "right")
+        for side in ("left", "right", *(name for name in FURTHER_CAMERAS if f"{name}_camera_position" in cell))
     ]
     return [*base_publishers(robot, base), *cameras]
 

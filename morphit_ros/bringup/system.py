@@ -49,6 +49,9 @@ def _others(values: Mapping[str, Any]) -> list[NodeDescription]:
         nodes += DISTANCE.nodes({"robot": values["robot"], "model": values["superovoids"], **description})
     if values["motions"]:
         planning = {"robot": values["robot"], **description, **grasp.base_parameters(values)}
+        if values["clearance"] == "world":
+            # One number for grasps, paths, monitors and the page.
+            planning |= {"clearance": "superovoids", "model": values["superovoids"]}
         nodes.append(NodeDescription("motion_planning", planning))
     nodes = [replace(node, when_ended=WhenEnded.RESTART) for node in nodes]
     if values["neural"]:

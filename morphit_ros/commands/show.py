@@ -110,7 +110,8 @@ def story(seed: int) -> dict[str, str]:
         "object": _OBJECTS[0], "object_x": f"{x:.4f}", "object_y": f"{y:.4f}", "object_yaw": f"{yaw:.4f}",
         "others": " ".join(others), "seed": str(seed), "pick": "true", "clear": "true", "place": "region",
         "place_region": f"{_REGION[0]} {_REGION[1]} 0 0", "place_size": f"{_SIZE[0]} {_SIZE[1]}",
-        "push_to": f"{_ASIDE[0]} {_ASIDE[1]}", "people": "true",
+        # The third sees where things are put, and what stands behind others.
+        "push_to": f"{_ASIDE[0]} {_ASIDE[1]}", "people": "true", "cameras": "3",
         "person": " ".join(f"{_PATH_X} {y} {time:.2f}" for y, time in course),
     }  # fmt: skip
 

@@ -58,6 +58,7 @@ class JobPanel:
                 self._clear = self._button(NO_TARGET, "Forget the target", "let perception choose", _GREY)
                 self._clear.visible = False
         self._plot: Any = None
+        self._nearest: Any = None
         self._series: deque[tuple[float, float, float]] = deque(maxlen=_MOST)
         self.set_nodes((), "nothing has been heard")
         self._say()
@@ -125,13 +126,14 @@ class JobPanel:
             self._answer.content = answer_html(self._target, text, failed)
             self._clear.visible = bool(self._target)
 
-    def add_clearance(self, time: float, world: float, own: float) -> None:
+    def add_clearance(self, time: float, world: float, own: float, names: Sequence[str] = ()) -> None:
         """Add a moment to the plot.
 
         Args:
             time: now [s].
             world: distance to the nearest object [m]; NaN: nothing is known.
             own: least distance of two links [m].
+            names: of the nearer pair of both, whose points the scene shows.
         """
         with self._lock:
             self._series.append((time, world, own))
@@ -144,10 +146,20 @@ class JobPanel:
                     self._plot = self._gui.add_uplot(
                         data, ({"label": "s"}, *lines), scales=scales, axes=(_AXIS, _AXIS), height=160,
                     )  # fmt: skip
+                    self._nearest = self._gui.add_html(nearest_html(names, world, own))
                 return
+            self._nearest.content = nearest_html(names, world, own)
             if scales != self._plot.scales:
                 self._plot.scales = scales
             self._plot.data = data
+
+
+def nearest_html(names: Sequence[str], world: float, own: float) -> str:
+    """The nearest pair and how far apart it is; all text is escaped."""
+    if not any(names):
+        return ""
+    text = f"{html.escape(' – '.join(names))}: {1e3 * np.nanmin([world, own]):.2f} mm"
+    return f'<div style="padding:2px 12px 6px;font-size:13px">{text}</div>'
 
 
 def clearance_scales(data: tuple[Array, Array, Array]) -> dict[str, Any]:

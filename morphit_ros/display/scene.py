@@ -26,6 +26,7 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import (
     Array,
     check_transform,
+    make_transform,
 )
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.kinematics import KinematicModel
@@ -91,6 +92,7 @@ class ViewerScene(ServedScene):
         self._positions: dict[str, float] = {}
         # What a click may mean: the objects, and where nothing is known of them the clouds.
         self._objects: list[Array] = []
+        self._names: list[str] = []
         self._clouds: dict[str, Array] = {}
 
         # A little lower than a table top at the origin's height, which would flicker otherwise.
@@ -203,12 +205,13 @@ class ViewerScene(ServedScene):
                 ]
             )
 
-    def set_objects(self, objects: Sequence[ArrayLike], target: int = -1) -> None:
-        """Show all objects of a scene but the one to grasp, which `set_object` shows.
+    def set_objects(self, objects: Sequence[ArrayLike], target: int = -1, names: Sequence[str] = ()) -> None:
+        """Show all objects of a scene but the one to grasp, which `set_object` shows, and the names of all.
 
         Args:
             objects: points (N, 3) of each [m].
             target: which of them that is; -1: none.
+            names: of each; none are shown without.
 
         Raises:
             InvalidInputError: malformed arrays.
@@ -216,29 +219,39 @@ class ViewerScene(ServedScene):
         clouds = [thinned(PointCloud(np.asarray(points)), self._max_points).points for points in objects]
         others = [points for index, points in enumerate(clouds) if index != target]
         with self._lock:
-            self._objects = clouds
+            for name in set(self._names) - set(names):
+                self._server.remove(f"objects/{name}")
+            self._objects, self._names = clouds, list(names) or [""] * len(clouds)
+            for name, points in zip(self._names, clouds, strict=True):
+                if name and len(points):
+                    self._server.put(f"objects/{name}", self._server.scene.add_label, text=name)
+                    self._server.place(f"objects/{name}", make_transform(translation=points[np.argmax(points[:, 2])]))
             shown = np.concatenate([np.zeros((0, 3)), *others])
             self._server.draw([PointsItem("objects/points", _OTHER_COLOR, shown, 0.0035)])
 
-    def set_target(self, point: ArrayLike | None) -> None:
+    def set_target(self, point: ArrayLike | None) -> str:
         """Mark what was chosen: the object that has this point (3,) [m], or the point; None: nothing was.
+
+        Returns:
+            the name of the object, empty if there is none.
 
         Raises:
             InvalidInputError: a point that is not finite.
         """
         if point is None:
             self.clear("target")
-            return
+            return ""
         place = np.asarray(point, dtype=np.float64)
         if place.shape != (3,) or not np.isfinite(place).all():
             raise InvalidInputError("point", place.tolist(), "three finite numbers [m]")
         with self._lock:
-            center, size = place, np.full(3, _TARGET_SIZE)
-            for points in self._objects:
+            center, size, chosen = place, np.full(3, _TARGET_SIZE), ""
+            for points, name in zip(self._objects, self._names, strict=True):
                 if len(points) and np.linalg.norm(points - place, axis=1).min() < _CLICK_RADIUS:
                     low, high = points.min(axis=0) - 0.004, points.max(axis=0) + 0.004
-                    center, size = 0.5 * (low + high), high - low
+                    center, size, chosen = 0.5 * (low + high), high - low, name
             self._server.draw([LinesItem("target/box", _TARGET_COLOR, box_edges(center, size), pixels=3.0)])
+        return chosen
 
     def on_target(self, choose: Callable[[Array], None]) -> None:
         """Call with the point (3,) [m] that was clicked: of an object, or of a cloud that is shown."""
@@ -399,7 +412,7 @@ class ViewerScene(ServedScene):
             if layer == "object":
                 self._server.clear("normals")
             if layer == "objects":
-                self._objects = []
+                self._objects, self._names = [], []
             for cloud in [name for name in self._server.layers if name.startswith("clouds/")]:
                 if layer in ("clouds", cloud):
                     self._clouds.pop(cloud, None)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.execution.places import PlaceRegion
+from morphit_ros.execution.places import PlaceRegion, balanced
 from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, matrix_from_rpy, transform_points
 
-# Objects whose middles are nearer than this in two looks are the same one [m].
-_SAME = 0.03
 # Of a pick of one object, since a success beside it.
 _ATTEMPTS = 2
 # Of what cannot be picked, since the last success; those that the arm cannot make don't count.
@@ -43,7 +42,9 @@ _NEAR = 0.15
 
 @dataclass
 class Clearing:
-    """What has been picked and tried so far.
+    """What has been picked and tried so far, by the numbers that objects keep between looks.
+
+    Objects are number → cloud (N, 3) in the frame of the region.
 
     Attributes:
         region: where objects are put; see `outside`.
@@ -60,9 +61,11 @@ class Clearing:
     pushed: int = 0
     _in_vain: int = 0
     _push_tries: int = 0
-    _failed: list[Array] = field(default_factory=list)
-    _put_off: list[Array] = field(default_factory=list)
-    _pushing: Array | None = None
+    _failed: Counter[int] = field(default_factory=Counter)
+    _put_off: Counter[int] = field(default_factory=Counter)
+    _pushing: int | None = None
+    # As they were seen last, those too that are not seen now.
+    _seen: dict[int, Array] = field(default_factory=dict)
     _drops: list[PlaceRegion] = field(default_factory=list)
 
     @property
@@ -75,40 +78,46 @@ class Clearing:
         """Whether objects fall into the region, so that what is larger than it, or seems so, goes over its middle."""
         return float(self.region.T_base_region[2, 3]) - self.table_height > _BIN
 
-    def outside(self, objects: Sequence[Array]) -> list[int]:
-        """Indices of clouds (N, 3) in the frame of the region that are not in it yet.
+    def outside(self, objects: Mapping[int, Array]) -> list[int]:
+        """Numbers of objects that are not in the region yet.
 
         On the table the middle counts. What reaches into a bin was put there: it leans on the rim, over which cameras
         see no more than what is outside.
         """
         least = _OVER_RIM if self.is_bin else np.inf
         return [
-            index
-            for index, points in enumerate(objects)
+            number
+            for number, points in objects.items()
             if not self._inside(_middle(points)[None])[0] and self._inside(points).mean() < least
         ]
 
-    def choose(self, objects: Sequence[Array], up: Array) -> int | None:
-        """Index of the object that is picked next, None if none is left that has not failed too often.
+    def choose(self, objects: Mapping[int, Array], up: Array, without: Collection[int] = ()) -> int | None:
+        """Number of the object that is picked next, None if none is left that has not failed too often.
 
-        What has failed twice waits until it lies elsewhere, or something beside it is gone. The one that reaches
-        highest, with room around it: what lies on others comes first, what stands close together last. What was put off
-        twice comes where nothing else is left: what hides its sides may be gone before, and no push shows them.
+        What has failed twice waits until it was pushed, or something beside it is gone, wherever it is by then. The one
+        that reaches highest, with room around it: what lies on others comes first, what stands close together last.
+        What was put off twice comes where nothing else is left: what hides its sides may be gone before, and no push
+        shows them.
 
         Args:
-            objects: their clouds (N, 3) in the frame of the region.
+            objects: that are seen.
             up: (3,) away from the table.
+            without: those that are not for the hand.
         """
-        middles = {index: _middle(objects[index]) for index in self.outside(objects)}
-        left = [index for index, middle in middles.items() if self._tries(middle) < _ATTEMPTS] or [
-            index
-            for index, middle in middles.items()
-            if self._count(self._failed, middle) < _ATTEMPTS and self._count(self._put_off, middle) < 2 * PUT_OFF
+        self._seen |= objects
+        outside = [number for number in self.outside(objects) if number not in without]
+        left = [number for number in outside if self._tries(number) < _ATTEMPTS] or [
+            number for number in outside if self._failed[number] < _ATTEMPTS and self._put_off[number] < 2 * PUT_OFF
         ]
-        return max(left, key=lambda index: self._ease(objects, index, up), default=None)
+        return max(left, key=lambda number: self._ease(objects, number, up), default=None)
 
-    def places(self, objects: Sequence[Array], index: int) -> list[PlaceRegion]:
+    def places(
+        self, objects: Mapping[int, Array], number: int, center: Array | None = None, deviation: float = 0.0
+    ) -> list[PlaceRegion]:
         """Where an object is put, best first; objects as of `choose`.
+
+        `center` (3,) is a point of the vertical through its centre of mass, with the standard deviation of that, where
+        it was weighed [m]: what of it was not seen does not stick out over the rim then (`places.balanced`).
 
         On the table anywhere in the region. Over a bin, where what lies in it is lowest below the object, and above
         that, so that bins fill up evenly and never refuse: parts of the region as large as the object, raised where
@@ -117,9 +126,19 @@ class Clearing:
         if not self.is_bin:
             return [self.region]
         T_region_base = invert_transform(self.region.T_base_region)
-        seen = [transform_points(T_region_base, points) for points in objects]
-        own = seen.pop(index)
-        others = np.concatenate([np.empty((0, 3)), *seen])
+        seen = {other: transform_points(T_region_base, points) for other, points in objects.items()}
+        own = seen.pop(number)
+        others = np.concatenate([np.empty((0, 3)), *seen.values()])
+        places = self._over_bin(own, others)
+        if center is not None:
+            center = transform_points(T_region_base, center[None])[0]
+            whole = balanced(own, center, deviation, np.array([0.0, 0.0, 1.0]))
+            # Where the arm reaches none of these, by what was seen of it.
+            places = [*self._over_bin(whole, others), *places] if len(whole) > len(own) else places
+        return places[:MOST_DROPS]
+
+    def _over_bin(self, own: Array, others: Array) -> list[PlaceRegion]:
+        """Where points (N, 3) of an object go among others (M, 3), in the frame of the region, best first."""
         rated: list[tuple[float, float, Array, Array]] = []
         for turn in _TURNS:
             sides = np.ptp(own[:, :2] @ matrix_from_rpy((0.0, 0.0, turn))[:2, :2].T, axis=0) + 2.0 * _FREE
@@ -147,12 +166,12 @@ class Clearing:
 
     def note(
         self,
-        points: Array,
+        number: int,
         success: bool,
         put_off: bool = False,
         place: PlaceRegion | None = None,
     ) -> None:
-        """What became of an attempt at an object of this cloud (N, 3) in the frame of the region.
+        """What became of an attempt at an object that was chosen.
 
         `put_off`: its grasps touch sides that no camera saw, and something lies beside it; `place`: of `places`, where
         it was put.
@@ -164,23 +183,22 @@ class Clearing:
             # Those beside it have more room now.
             self.cleared += 1
             self._in_vain = self._push_tries = 0
-            for known in (self._failed, self._put_off):
-                known[:] = self._away(known, points)
+            self.note_change(number)
             return
-        (self._put_off if put_off else self._failed).append(_middle(points))
+        (self._put_off if put_off else self._failed)[number] += 1
 
-    def choose_push(self, objects: Sequence[Array], up: Array) -> tuple[int, bool] | None:
-        """Index of the object that is pushed where none can be picked, and whether to tip it over; None to give up.
+    def choose_push(self, objects: Mapping[int, Array], up: Array) -> tuple[int, bool] | None:
+        """Number of the object that is pushed where none can be picked, and whether to tip it over; None to give up.
 
         Arguments as of `choose`. Each is pushed aside before one is tipped over; where the arm can do neither with any,
         this ends.
         """
+        self._seen |= objects
         left = self.outside(objects)
         if not left or self._in_vain >= _PUSHES or self._push_tries >= max(_PUSHES, 2 * len(left)):
             return None
-        left.sort(key=lambda index: -self._ease(objects, index, up))
-        chosen = left[self._push_tries % len(left)]
-        self._pushing = objects[chosen]
+        left.sort(key=lambda number: -self._ease(objects, number, up))
+        self._pushing = chosen = left[self._push_tries % len(left)]
         return chosen, self._push_tries >= len(left)
 
     def note_push(self, done: bool = True) -> None:
@@ -194,22 +212,15 @@ class Clearing:
         if done and self._pushing is not None:
             self.note_change(self._pushing)
 
-    def note_change(self, points: Array) -> None:
-        """What lies beside a cloud (N, 3) that was moved may be tried again: it has other room, or lies otherwise."""
-        for known in (self._failed, self._put_off):
-            known[:] = self._away(known, points)
-
-    @staticmethod
-    def _away(middles: Sequence[Array], points: Array) -> list[Array]:
-        """Those of some places that are not near a cloud (N, 3)."""
+    def note_change(self, number: int) -> None:
+        """An object was moved: it and what lay beside it may be tried again, with other room, or lying otherwise."""
         from scipy.spatial import cKDTree
 
-        tree = cKDTree(points)
-        return [middle for middle in middles if tree.query(middle)[0] > _NEAR]
-
-    @staticmethod
-    def _same(middle: Array, other: Array) -> bool:
-        return float(np.linalg.norm(middle - other)) < _SAME
+        tree = cKDTree(self._seen[number])
+        for other, points in self._seen.items():
+            if tree.query(_middle(points))[0] <= _NEAR:
+                self._failed.pop(other, None)
+                self._put_off.pop(other, None)
 
     def _inside(self, points: Array) -> NDArray[np.bool_]:
         local = transform_points(invert_transform(self.region.T_base_region), points)
@@ -225,28 +236,25 @@ class Clearing:
             dropped += int((apart < 0.5 * (sides + place.size)).all())
         return float(max(bottom + dropped * _FALLEN, below.max(initial=-np.inf)))
 
-    def _tries(self, middle: Array) -> int:
-        return self._count(self._failed, middle) + self._count(self._put_off, middle)
+    def _tries(self, number: int) -> int:
+        return self._failed[number] + self._put_off[number]
 
-    def _count(self, known: Sequence[Array], middle: Array) -> int:
-        return sum(self._same(middle, other) for other in known)
-
-    def _ease(self, objects: Sequence[Array], index: int, up: Array) -> float:
-        room = min(_ROOM, _room(objects, index))
-        return float((objects[index] @ up).max()) + room - 2.0 * _ROOM * self._tries(_middle(objects[index]))
+    def _ease(self, objects: Mapping[int, Array], number: int, up: Array) -> float:
+        room = min(_ROOM, _room(objects, number))
+        return float((objects[number] @ up).max()) + room - 2.0 * _ROOM * self._tries(number)
 
 
-def crowded(objects: Sequence[Array], index: int) -> bool:
+def crowded(objects: Mapping[int, Array], number: int) -> bool:
     """Whether something lies so close to one of some clouds (N, 3) that it may lean on it, or be hidden by it."""
-    return _room(objects, index) < _ALONE
+    return _room(objects, number) < _ALONE
 
 
-def _room(objects: Sequence[Array], index: int) -> float:
+def _room(objects: Mapping[int, Array], number: int) -> float:
     """From one of some clouds to the nearest other one, infinite if there is none [m]."""
     from scipy.spatial import cKDTree
 
-    others = [points for number, points in enumerate(objects) if number != index]
-    return float(cKDTree(np.concatenate(others)).query(objects[index])[0].min()) if others else np.inf
+    others = [points for other, points in objects.items() if other != number]
+    return float(cKDTree(np.concatenate(others)).query(objects[number])[0].min()) if others else np.inf
 
 
 def _middle(points: Array) -> Array:

@@ -220,8 +220,8 @@ class DeadManGate:
                 return f"no heartbeat of the client {name} for {silence:.3f} s: has it died?"
         return ""
 
-    @staticmethod
-    def _jump(wall: float, clock: float) -> str:
-        # A simulation may run faster than time, by its realtime_factor, and catches up after a pause.
-        far = clock < 0.0 or clock > 0.25 + 20.0 * wall
+    def _jump(self, wall: float, clock: float) -> str:
+        # A simulation may run faster than time, by its realtime_factor, and catches up after a pause; its clock may be
+        # heard as late as joint states may.
+        far = clock < 0.0 or clock > max(0.25, self._config.state_timeout) + 20.0 * wall
         return f"the clock jumped by {clock:+.3f} s within {wall:.3f} s" if far else ""

@@ -1,4 +1,4 @@
-"""What attempts at an object have taught for the next one, as long as it lies where it lay."""
+"""What attempts at an object have taught for the next one, wherever it was moved to on the side that it lies on."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 from morphit_ros.execution.displacement import planar_motion
 from morphit_ros.geometry.transforms import Array
 
-# An object whose middle is further from where one was is another one, or lies otherwise [m]; of so many is known which
-# grasps failed.
-_SAME, _MOST = 0.03, 20
+# Of so many objects is known which grasps failed.
+_MOST = 20
 # What is taken away lets cameras see what is no further from it [m].
 _NEAR = 0.15
 
@@ -40,50 +39,51 @@ class _Known(NamedTuple):
 
 
 class FailedGrasps:
-    """Knows over attempts which grasps failed, and what was put off; clouds (N, 3) are of one object each."""
+    """Knows over attempts which grasps failed, and what was put off, by the numbers that objects keep between looks.
+
+    Clouds (N, 3) are of one object each.
+    """
 
     def __init__(self) -> None:
-        self._known: list[_Known] = []
+        self._known: dict[int, _Known] = {}
 
-    def at(self, points: Array, frame: str) -> Failed:
-        """What is known of the object of a cloud in a frame, its grasps moved along."""
-        known = [
-            (motion, entry.failed) for entry in self._known if (motion := _motion(entry, points, frame)) is not None
-        ]
-        weighed = [failed.weighed.moved(motion) for motion, failed in known if failed.weighed is not None]
+    def at(self, number: int, points: Array, frame: str) -> Failed:
+        """What is known of an object as it lies in a cloud in a frame: nothing if it lies on another side now."""
+        known = self._known.get(number)
+        motion = None if known is None else _motion(known, points, frame)
+        if known is None or motion is None:
+            return Failed([], 0)
+        weighed = known.failed.weighed
         return Failed(
-            [motion @ pose for motion, failed in known for pose in failed.grasps],
-            max((failed.put_off for _, failed in known), default=0),
-            weighed[-1] if weighed else None,
+            [motion @ pose for pose in known.failed.grasps],
+            known.failed.put_off,
+            None if weighed is None else weighed.moved(motion),
         )
 
-    def remember(self, points: Array, frame: str, failed: Failed | None) -> None:
+    def remember(self, number: int, points: Array, frame: str, failed: Failed | None) -> None:
         """All that has failed by the end of an attempt at an object, seen before it; None: it is gone."""
-        self._known = [entry for entry in self._known if _motion(entry, points, frame) is None]
+        self._known.pop(number, None)
         if failed is not None:
-            self._known = [*self._known, _Known(points, frame, failed)][-_MOST:]
+            self._known[number] = _Known(points, frame, failed)
+            if len(self._known) > _MOST:
+                del self._known[next(iter(self._known))]
             return
         # What lay beside it is seen otherwise now.
-        self._known = [
-            entry._replace(failed=entry.failed._replace(put_off=0)) if _gap(entry, points, frame) < _NEAR else entry
-            for entry in self._known
-        ]
+        for other, known in self._known.items():
+            if _gap(known, points, frame) < _NEAR:
+                self._known[other] = known._replace(failed=known.failed._replace(put_off=0))
 
 
 def _motion(known: _Known, points: Array, frame: str) -> Array | None:
-    """(4, 4) from where an object was to where it is; None where that is not known, or it is another one."""
+    """(4, 4) from where an object was to where it is; None where that is not known."""
     if known.frame != frame or not len(points) or not len(known.points):
         return None
-    apart = float(np.linalg.norm(_middle(known.points) - _middle(points)))
-    return planar_motion(known.points, points) if apart <= _SAME else None
+    return planar_motion(known.points, points)
 
 
 def _gap(known: _Known, points: Array, frame: str) -> float:
     """From the middle of one to the nearest point of another, infinite in another frame [m]."""
     if known.frame != frame or not len(points) or not len(known.points):
         return np.inf
-    return float(np.linalg.norm(points - _middle(known.points), axis=1).min())
-
-
-def _middle(points: Array) -> Array:
-    return np.asarray(0.5 * (points.min(axis=0) + points.max(axis=0)))
+    middle = 0.5 * (known.points.min(axis=0) + known.points.max(axis=0))
+    return float(np.linalg.norm(points - middle, axis=1).min())

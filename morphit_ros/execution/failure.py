@@ -39,6 +39,7 @@ class FailureMode(enum.Enum):
     TURNED = "turned"
     SLIPPED = "slipped"
     LOST = "lost"
+    NOT_EMPTY = "not_empty"
     ROBOT_FAULT = "robot_fault"
     CANCELLED = "cancelled"
 

@@ -116,9 +116,11 @@ class ProbeFingers:
         moved = self._opened - aperture >= min(1e-3, 0.5 * max(0.0, self._opened - self._grasp.aperture))
         travel = (self._opened - goal) / config.probe.speed if config.probe.speed > 0.0 else 0.0
         late = now - self._begin > config.gripper_timeout + travel
-        # Commands take time to get to the fingers: short of the last one they are stopped only if they lag by more.
+        # Commands take time to get to the fingers: short of the last one they are stopped only if they lag by more, and
+        # of the last one they are only once it must have got there.
         lag = config.open_tolerance + config.probe.speed * config.tracking_delay
-        resisting = self._commanded <= goal or aperture - self._commanded > lag
+        arrived = self._commanded <= goal and now >= self._next_command - _STEP_TIME + config.tracking_delay
+        resisting = arrived or aperture - self._commanded > lag
         if self._rest.at_rest(self._robot.state.stamp, aperture) and resisting and moved:
             return self._judge(aperture)
         if late and resisting and self._pressing():

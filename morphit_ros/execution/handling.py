@@ -18,12 +18,14 @@ from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import AttemptRecord, FailureMode, PickFailed
 from morphit_ros.execution.fingers import OpenFingers
 from morphit_ros.execution.held import HELD, HeldGrasp, Surroundings
+from morphit_ros.execution.lift import AndThen, Weigh
 from morphit_ros.execution.moves import ArmAtRest, FollowTrajectory
 from morphit_ros.execution.obstacles import object_obstacle
 from morphit_ros.execution.pick import Command, CupLimits, GripperLimits, StopArm
 from morphit_ros.execution.pushing import Push
 from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.execution.suction import let_go
+from morphit_ros.execution.weighing import Load, Scale
 from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_backend import MotionBackend, MotionResult, MotionStatus
@@ -37,6 +39,9 @@ _WAYS_UP = (1.0, 0.5, 0.25)
 _SEARCHES = 2
 # However much the opening may differ while an object is held, more than this is no swinging [m].
 _MOST_SWING = 0.05
+# A hand that has let go is not empty if it still carries clearly more than this share of what it held, by so many
+# deviations of both.
+_LEFT, _SURE = 0.5, 3.0
 # By which it is seen whether the arm can begin where it is [m], [m/s].
 _FIRST_WAY, _FIRST_SPEED = 0.005, 0.02
 
@@ -111,6 +116,7 @@ class HandSequence:
 
     Args:
         backend, robot, gripper, config, clock, free_motion: as of `GraspSequence`.
+        scale: tells whether a hand that has put something down is empty, if the load was weighed; None: nothing does.
     """
 
     def __init__(
@@ -121,8 +127,9 @@ class HandSequence:
         config: SequenceConfig,
         clock: str,
         free_motion: FreeMotion,
+        scale: Scale | None = None,
     ) -> None:
-        self._arm = ArmAndHand(backend, robot, gripper, config, clock, free_motion)
+        self._arm = ArmAndHand(backend, robot, gripper, config, clock, free_motion, scale)
         self._request: HandRequest | None = None
         self._put_down: Array | None = None
         self._holding = False
@@ -146,6 +153,7 @@ class HandSequence:
         self._step: SequenceStep | None = None
         self._attached, self._holding = False, request.held is not None
         self._put_down = None
+        self._held_at_place = False
         self._place: Array | None = None
         self._push: Push | None = None
 
@@ -194,22 +202,48 @@ class HandSequence:
             HandStage.CHECK: lambda: _Rested(robot, self._check),
             HandStage.CLOSE: lambda: OpenFingers(robot, robot.gripper.aperture_min),
             # What hangs in the hand moves the fingers as it swings: that is no contact as long as it is still held.
-            HandStage.TRANSFER: lambda: _Planned(
-                robot,
-                self._over_goal,
-                FailureMode.CONTACT_PREGRASP,
-                finger_bound=None
-                if request.held is None
-                else max(robot.config.contact.finger_bound, min(request.held.margin, _MOST_SWING)),
+            HandStage.TRANSFER: lambda: self._weighed_after(
+                _Planned(
+                    robot,
+                    self._over_goal,
+                    FailureMode.CONTACT_PREGRASP,
+                    finger_bound=None
+                    if request.held is None
+                    else max(robot.config.contact.finger_bound, min(request.held.margin, _MOST_SWING)),
+                )
             ),
             HandStage.SET_DOWN: lambda: _UntilContact(robot, self._down),
             HandStage.LOWER: lambda: _Planned(robot, self._down, FailureMode.CONTACT_APPROACH),
             HandStage.PUSH: lambda: _AsFarAsItGoes(robot, self._along),
             HandStage.RELEASE: self._let_go,
-            HandStage.RETREAT: lambda: _Planned(robot, self._up, stay=True),
+            HandStage.RETREAT: lambda: self._weighed_after(_Planned(robot, self._up, stay=True), self._judge),
             HandStage.HOME: lambda: _Planned(robot, self._home),
         }
         return steps[stage]()
+
+    def _weighed_after(self, way: SequenceStep, tell: Callable[[Load | None], None] | None = None) -> SequenceStep:
+        """A way, and where what is put down was weighed before, a look at the load after it."""
+        request, robot = self._request, self._arm
+        assert request is not None
+        if robot.scale is None or self._load is None or HandStage.SET_DOWN not in request.stages:
+            return way
+        return AndThen(way, Weigh(robot, robot.config.weigh.tare_time, tell, None if tell is None else self._load))
+
+    @property
+    def _load(self) -> Load | None:
+        request = self._request
+        return None if request is None or request.held is None else request.held.load
+
+    def _judge(self, left: Load | None) -> None:
+        """Whether the hand is empty, if it still held something at the place."""
+        load = self._load
+        if left is None or load is None or not self._held_at_place:
+            return
+        doubt = _SURE * float(np.hypot(left.mass_deviation, load.mass_deviation))
+        if left.mass - doubt > _LEFT * load.mass:
+            still, before = (f"{each.mass:.3f} ± {each.mass_deviation:.3f} kg" for each in (left, load))
+            text = f"the hand that has let go is not empty: it still carries {still} of the {before} that it held"
+            raise PickFailed(FailureMode.NOT_EMPTY, f"{text}; place it again, or take it off and recover with open")
 
     def _check(self) -> None:
         """Tell the motion backend what is around and in the hand, and whether the arm can begin where it is."""
@@ -336,12 +370,22 @@ class HandSequence:
             self._attached = False
         if HandStage.SET_DOWN in request.stages:
             self._put_down = self._gripper_now()
+            self._held_at_place = self._seems_held()
         if request.held is not None or robot.cup is not None:
             before = 0.0 if request.held is None else request.held.open_aperture
         else:
             before = robot.gripper.aperture_max
         wanted = max(request.aperture or before, robot.aperture)
         return let_go(robot, wanted if robot.cup is not None else min(wanted, robot.gripper.aperture_max))
+
+    def _seems_held(self) -> bool:
+        """Whether fingers or vacuum do not contradict that something is held: what was lost on the way is not left."""
+        request, robot = self._request, self._arm
+        assert request is not None
+        if robot.cup is not None:
+            return robot.state.vacuum is not False
+        empty = robot.gripper.aperture_min + robot.config.stall_margin
+        return request.held is not None and not request.held.contradiction(robot.aperture, empty)
 
     def _up(self) -> MotionResult:
         """Back the way that the hand came where it has put something down, else up as far as possible."""

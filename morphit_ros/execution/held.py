@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.robot.motion_backend import ObjectObstacle, TableObstacle
 
@@ -49,6 +50,7 @@ class HeldGrasp:
         points: (N, 3) of the object in the gripper's frame [m]; empty if its shape is not known.
         around: what stood around.
         since: wall time [s since 1970].
+        load: what was weighed, None where nothing was; not part of the text.
     """
 
     T_base_gripper: Array
@@ -59,6 +61,7 @@ class HeldGrasp:
     points: Array = field(default_factory=lambda: np.empty((0, 3)))
     around: Surroundings = Surroundings()
     since: float = 0.0
+    load: Load | None = None
 
     @property
     def middle(self) -> Array:
@@ -120,9 +123,12 @@ class HeldGrasp:
             return cls(
                 check_transform(data["T_base_gripper"], "T_base_gripper"),
                 check_transform(data["T_base_pregrasp"], "T_base_pregrasp"),
+                numbers["aperture"],
+                numbers["margin"],
+                numbers["open_aperture"],
                 points=_finite(data["points"], (-1, 3)),
                 around=Surroundings(table, tuple(obstacles)),
-                **numbers,
+                since=numbers["since"],
             )
         except (ValueError, TypeError, KeyError, IndexError, RecursionError, MorphitError) as error:
             raise InvalidInputError("held state", str(error)[:200], "what grasp_execution has written") from None

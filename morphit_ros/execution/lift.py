@@ -11,7 +11,7 @@ from morphit_ros.execution.candidates import reason
 from morphit_ros.execution.failure import FailureMode, PickFailed
 from morphit_ros.execution.moves import FollowTrajectory
 from morphit_ros.execution.pick import Command
-from morphit_ros.execution.weighing import Load
+from morphit_ros.execution.weighing import LEAST_READINGS, Load, Scale
 from morphit_ros.geometry.transforms import Array
 
 
@@ -54,19 +54,31 @@ class AndThen:
 class Weigh:
     """Holds still for a while, and reads the hand's load once the arm has swung out.
 
+    For longer where the robot has spoken too seldom for that, up to three times as long.
+
     Args:
         robot: whose arm.
         duration: of holding still [s].
         tell: called at the end with what was weighed, None where nothing was; may raise PickFailed. Not given for an
             empty hand, which later loads are compared with.
+        before: what the hand carried when it was read for the comparison; weighed is what is left of it.
     """
 
     # For this part of the time the arm may still swing.
     _SETTLING = 0.45
+    # So many times the duration at most, waiting for readings.
+    _PATIENCE = 3.0
 
-    def __init__(self, robot: ArmAndHand, duration: float, tell: Callable[[Load | None], None] | None = None) -> None:
-        self._robot, self._tell = robot, tell
+    def __init__(
+        self,
+        robot: ArmAndHand,
+        duration: float,
+        tell: Callable[[Load | None], None] | None = None,
+        before: Load | None = None,
+    ) -> None:
+        self._robot, self._tell, self._before = robot, tell, before
         self._settle, self._hold = HoldStill(self._SETTLING * duration), HoldStill(duration)
+        self._longest = HoldStill(self._PATIENCE * duration)
         self._readings: list[Array] = []
         self._read = -np.inf
 
@@ -79,11 +91,20 @@ class Weigh:
         if self._settle.update(now)[1] and reading is not None and robot.resting and fresh:
             self._readings.append(reading)
             self._read = robot.state.stamp
+        # A robot that reports nothing to weigh by is not waited for.
+        enough = reading is None or len(self._readings) >= LEAST_READINGS
+        done = self._longest.update(now)[1] or (done and enough)
         if done and scale is not None and self._tell is None:
             scale.tare(self._readings, robot.state.positions)
         elif done and self._tell is not None:
-            self._tell(None if scale is None else scale.load(self._readings, robot.state.positions))
+            self._tell(None if scale is None else self._weighed(scale))
         return commands, done
+
+    def _weighed(self, scale: Scale) -> Load | None:
+        readings, positions = self._readings, self._robot.state.positions
+        if self._before is None:
+            return scale.load(readings, positions)
+        return scale.left(self._before, readings, positions)
 
 
 class TestLift:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,7 +66,8 @@ def free_places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
 
     The object is turned about the vertical alone: it stands as it stood where it was grasped, on the same face. Its
     middle is that of the rectangle around its points along the sides of the region. What is in its way by the spheres
-    around it is no place; whether an arm gets there is for its planner to say.
+    around it is no place; whether an arm gets there is for its planner to say. Over a bin, where it falls, its middle
+    is that of `balanced` where it was weighed.
 
     Args:
         held: what is held, with its points.
@@ -86,7 +87,7 @@ def free_places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
     places = _free(held, region)
     if places:
         return places
-    least = _least_size(held, region)
+    least = _least_size(replace(held, load=None), region)
     if not region.exact and (least > region.size).any():
         sides = " × ".join(f"{1e3 * side:.0f}" for side in region.size)
         needed = " × ".join(f"{1e3 * side:.0f}" for side in least)
@@ -96,6 +97,30 @@ def free_places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
         "region", f"{what} within {1e3 * _CLEARANCE:.0f} mm of what stands there", "room for what is held",
         "Give another region.",
     )  # fmt: skip
+
+
+def balanced(points: Array, center: Array, deviation: float, up: Array) -> Array:
+    """Points of an object, and as many where it has to go on unseen: on the other side of its centre of mass.
+
+    Of what lies in a heap cameras see a part, which may be one end of it. What was weighed tells where its middle is.
+
+    Args:
+        points: (N, 3) that were seen [m].
+        center: (3,) any point of the vertical through the centre of mass.
+        deviation: of it along the table: by two of them it is taken nearer to the middle of the points [m].
+        up: (3,) away from the table.
+
+    Returns:
+        (N, 3) or (2 N, 3), the points and themselves turned by half a turn about the vertical through the centre.
+    """
+    middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    offset = center - middle
+    offset = offset - (offset @ up) * up
+    length = float(np.linalg.norm(offset))
+    if length <= 2.0 * deviation:
+        return points
+    away = points - middle - offset * (1.0 - 2.0 * deviation / length)
+    return np.concatenate([points, points - 2.0 * (away - np.outer(away @ up, up))])
 
 
 def standing_on_table(held: HeldGrasp, T_base_gripper: Array) -> Array:
@@ -116,6 +141,13 @@ def standing_on_table(held: HeldGrasp, T_base_gripper: Array) -> Array:
 
 def _free(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
     """Free places, best first, each away from or turned against all before."""
+    if held.load is not None:
+        # Where there is no room for what was not seen of it, by what was.
+        return _places(held, region) or _places(replace(held, load=None), region)
+    return _places(held, region)
+
+
+def _places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
     body = object_obstacle(HELD, held.points, np.eye(4))
     others = _Others(held.around)
     rated = []
@@ -183,16 +215,19 @@ class _Standing:
             @ invert_transform(self._T_base_ground)
             @ held.T_base_gripper
         )
-        points = transform_points(self._T_ground_gripper, held.points)
+        table = around.table
+        height = 0.0 if table is None else float((table.T_base_table[:3, 3] - origin) @ up)
+        points, load = held.points, held.load
+        if load is not None and height < -_ON_TABLE:
+            points = balanced(points, load.center, load.center_deviation, load.T_base_gripper[2, :3])
+        points = transform_points(self._T_ground_gripper, points)
         low, high = points.min(axis=0), points.max(axis=0)
         self.sides = (high - low)[:2]
         self._middle = 0.5 * (low + high)[:2]
         # Clouds do not show its underside: as high above its support as above the table where it was grasped.
-        table = around.table
         if table is None:
             self._rise = -float(low[2])
         else:
-            height = float((table.T_base_table[:3, 3] - origin) @ up)
             self._rise = 0.0 if abs(height) <= _ON_TABLE else -height
 
     def at(self, middle: Array) -> Array:

@@ -19,8 +19,9 @@ DISTANCE, DISTANCES = 0.08, (0.01, 0.4)
 _DIRECTIONS = 16
 # Between the hand and the object before, and between the fingertips and the table [m].
 _BEFORE, _ABOVE = 0.02, 0.008
-# Height of the pads on the object, as a share of its own: low to push it aside, high to tip it over.
-_LOW, _HIGH = 0.3, 0.85
+# Height of the pads on the object, as a share of its own: low to push it aside, high to tip it over. Where fingers pass
+# under it there, or over it, others are tried in these steps, up and down; so many points make a surface to push.
+_LOW, _HIGH, _HEIGHTS, _LEAST = 0.3, 0.85, 0.1, 5
 # Kept free around the fingers where they come down [m].
 _ROOM = 0.005
 # More room than this at the end of a push makes it no better [m].
@@ -76,7 +77,8 @@ def pushes(
 
     The hand points down, closed, with the broad side of its fingers ahead. It comes down where nothing is and ends
     where the table has been seen. Whether the arm gets there, and what else of it would touch, is for its planner to
-    say; how the object moves depends on friction, so that whoever asks looks again.
+    say; how the object moves depends on friction, so that whoever asks looks again. What leans or overhangs is met at a
+    height where it is in the fingers' way: `distance` is from there.
 
     Args:
         points: (N, 3) of the object in the base frame [m].
@@ -137,8 +139,12 @@ class _Ground:
         if not in_way.any():
             # A ring, pushed through its empty middle.
             return
-        start = self._middle + (float(along[in_way].min()) - self._fingers.depth - _BEFORE) * ahead
-        end = start + (_BEFORE + distance) * ahead
+        front = float(along[in_way].min())
+        height, met = self._met(along[in_way], self._points[in_way, 2], share)
+        if height is None:
+            return
+        start = self._middle + (front - self._fingers.depth - _BEFORE) * ahead
+        end = start + (_BEFORE + met - front + distance) * ahead
         if (np.abs(self._middle + distance * ahead) > self._half).any() or (np.abs(end) > self._half).any():
             return
         # Fingers that come down here touch nothing.
@@ -149,10 +155,25 @@ class _Ground:
         room = _ENOUGH
         if self._others is not None:
             room = float(self._others.query(self._points[:, :2] + distance * ahead)[0].min())
-        height = max(self._fingers.beyond + _ABOVE, share * self._height)
         for sign in (1.0, -1.0):
             x = np.array([*(sign * ahead), 0.0])
             z = np.array([0.0, 0.0, -1.0])
             rotation = np.stack([x, np.cross(z, x), z], axis=1)
             poses = [self._T_base_table @ make_transform(rotation, (*place, height)) for place in (start, end)]
             yield min(room, _ENOUGH), Push(*poses)
+
+    def _met(self, along: Array, heights: Array, share: float) -> tuple[float | None, float]:
+        """Height of the pads above the table, and how far along the way points (K,), (K,) are met there [m].
+
+        Of all heights at which fingers meet anything, the one nearest to that share of the object's height.
+        """
+        least = self._fingers.beyond + _ABOVE
+        steps = np.arange(0.0, 1.0, _HEIGHTS)
+        for other in share + np.stack([steps, -steps], axis=1).ravel():
+            height = max(least, other * self._height)
+            if height > max(self._height, least):
+                continue
+            band = (heights >= height - self._fingers.beyond) & (heights <= height + self._fingers.beyond)
+            if np.count_nonzero(band) >= _LEAST:
+                return height, float(along[band].min())
+        return None, 0.0

@@ -21,7 +21,7 @@ from morphit_ros.robot.link_masses import GRAVITY, weight_efforts
 
 Positions = Mapping[str, float]
 # Fewer readings tell neither the load nor their own noise.
-_LEAST_READINGS = 5
+LEAST_READINGS = 5
 # Lighter loads have no centre that the arm could tell, whatever the noise [kg].
 _LEAST_MASS = 0.005
 # No object has its centre of mass further out than this share of its extent.
@@ -53,6 +53,11 @@ class Load:
     mass_deviation: float
     center_deviation: float
     resting: Load | None = None
+
+    @property
+    def on_vertical(self) -> Array:
+        """(3,) a point of the vertical through the centre of mass as it hangs, in the base frame [m]."""
+        return np.asarray(transform_points(self.T_base_gripper, self.center[None])[0])
 
     @property
     def torque(self) -> Array:
@@ -96,7 +101,7 @@ class Load:
     def _line(self, points: Array) -> Array:
         """A point on the vertical through the centre of mass, before the object turned in the hand."""
         if self.resting is None:
-            return np.asarray(transform_points(self.T_base_gripper, self.center[None])[0])
+            return self.on_vertical
         # It hangs turned by an unknown angle now. When it was weighed before, the table bore the rest of the weight
         # where the object reaches furthest to the side that its weight pulls to.
         side = self.T_base_gripper[:3, :3] @ self.center
@@ -138,21 +143,40 @@ class Scale:
         self._signs = (1.0, -1.0) if either_sign else (1.0,)
         self._matrix, self._pose, self._own = matrix, pose, own
         self._empty: Array = np.empty((0, 0))
+        self._tared_at: Positions = {}
 
     def tare(self, readings: Sequence[Array], positions: Positions) -> None:
-        """Take readings (K,) of the empty hand at joint positions, in place of earlier ones."""
-        self._empty = self._without_own(readings, positions)
+        """Take readings (K,) of the empty hand, or of what `left` is asked about, in place of earlier ones."""
+        self._empty, self._tared_at = self._without_own(readings, positions), dict(positions)
 
     def load(self, readings: Sequence[Array], positions: Positions) -> Load | None:
         """What readings (K,) of the loaded hand at joint positions say, None where there are too few, or no weight."""
-        if min(len(self._empty), len(readings)) < _LEAST_READINGS:
+        loads = (self._weighed(readings, positions, sign) for sign in self._signs)
+        return next((load for load in loads if load is not None), None)
+
+    def left(self, load: Load, readings: Sequence[Array], positions: Positions) -> Load | None:
+        """What the hand still carries of a load that it had when it was tared, None as of `load`.
+
+        A difference of both readings alone would be that of two loads at two places, which is no load's.
+        """
+        if not len(self._empty):
+            return None
+        pull = self._matrix(self._tared_at) @ (load.mass * np.append(1.0, load.center))
+        # Of the wrong sign what was let go of counts twice: the less is right, and the same where nothing was.
+        loads = [self._weighed(readings, positions, sign, pull) for sign in self._signs]
+        known = [found for found in loads if found is not None]
+        return min(known, key=lambda found: found.mass) if len(known) == len(loads) else None
+
+    def _weighed(
+        self, readings: Sequence[Array], positions: Positions, sign: float, pull: float | Array = 0.0
+    ) -> Load | None:
+        """By readings of one sign; `pull` (K,) is what those of the tare had of a load."""
+        if min(len(self._empty), len(readings)) < LEAST_READINGS:
             return None
         empty, loaded = self._empty, self._without_own(readings, positions)
         variance = empty.var(axis=0, ddof=1) / len(empty) + loaded.var(axis=0, ddof=1) / len(loaded)
-        difference = loaded.mean(axis=0) - empty.mean(axis=0)
-        matrix, pose, deviation = self._matrix(positions), self._pose(positions), np.sqrt(variance)
-        loads = (weighed(matrix, pose, sign * difference, deviation) for sign in self._signs)
-        return next((load for load in loads if load is not None), None)
+        difference = sign * (loaded.mean(axis=0) - empty.mean(axis=0)) + pull
+        return weighed(self._matrix(positions), self._pose(positions), difference, np.sqrt(variance))
 
     def _without_own(self, readings: Sequence[Array], positions: Positions) -> Array:
         values = np.array(readings)

@@ -17,9 +17,6 @@ _MOST_THINGS, _MOST_COMPARED = 300, 40
 _SURE = 0.5
 # What is seen of a thing is so much of the length that is known of it.
 _LEAST_LENGTH, _MOST_LENGTH = 0.7, 1.25
-# A thing is recognised where at least this part of both surfaces lies on the other, and no larger part of either where
-# the other's cameras saw that nothing is.
-_LEAST_SHARED, _MOST_REFUTED = 0.4, 0.03
 # Where two things fit about as well, they are taken for one if they weigh about the same.
 _RIVAL, _ALIKE = 0.85, 0.15
 # Added to the name of a file that cannot be read.
@@ -36,6 +33,11 @@ class Recognition(NamedTuple):
 
     thing: KnownThing
     match: Match
+
+    @property
+    def described(self) -> str:
+        """In words."""
+        return f"{self.thing.name}, {100.0 * self.match.shared:.0f} % shared, within {1e3 * self.match.error:.1f} mm"
 
     @property
     def lesson(self) -> Lesson:
@@ -91,42 +93,57 @@ class ObjectLibrary:
             return f" ({error})"
         return f" (now {aside.name})"
 
-    def recognise(self, look: Look) -> tuple[Recognition | None, str]:
+    def recognise(self, look: Look, name: str = "") -> tuple[Recognition | None, str]:
         """The thing that a look shows, and in words what was found or why nothing.
 
         A wrong mass is worse than none: where two things fit about as well and weigh differently, none is believed.
+
+        Args:
+            look: at one object.
+            name: of the thing that the object is known to be; the others are compared only where that does not fit.
         """
         shape = Shape(look)
+        likely = self.things.get(name)
+        known = None if likely is None else self._as(likely, shape)
+        if known is not None:
+            return known, f"{known.described}, as before"
         found: list[Recognition] = []
         # Picks may teach meanwhile, in another thread.
         things = [(thing, self._shape_of(thing)) for thing in list(self.things.values())]
         things = [item for item in things if _LEAST_LENGTH < shape.length / item[1].length < _MOST_LENGTH]
         things.sort(key=lambda item: abs(item[1].length - shape.length))
-        for thing, known in things[:_MOST_COMPARED]:
-            match = register(known, shape)
-            if match.shared >= _LEAST_SHARED and match.refuted <= _MOST_REFUTED:
-                found.append(Recognition(thing, match))
+        for thing, _ in things[:_MOST_COMPARED]:
+            known = self._as(thing, shape)
+            if known is not None:
+                found.append(known)
         if not found:
             return None, f"none of {len(self.things)} known things"
         best = max(found, key=lambda item: item.match.score)
         for other in found:
             if other.match.score > _RIVAL * best.match.score and _contradict(best.thing, other.thing):
                 return None, f"{best.thing.name} or {other.thing.name}, which weigh differently"
-        match = best.match
-        return best, f"{best.thing.name}, {100.0 * match.shared:.0f} % shared, within {1e3 * match.error:.1f} mm"
+        return best, best.described
+
+    def _as(self, thing: KnownThing, shape: Shape) -> Recognition | None:
+        """How a thing lies that a shape shows, None if it does not show it."""
+        match = register(self._shape_of(thing), shape)
+        return Recognition(thing, match) if match.explains else None
 
     def _shape_of(self, thing: KnownThing) -> Shape:
         if thing.name not in self._shapes:
             self._shapes[thing.name] = Shape(thing.look)
         return self._shapes[thing.name]
 
-    def learn(self, look: Look, lesson: Lesson, known: Recognition | None) -> str:
-        """Keep what a pick has taught of the object of a look; why it is not on disk, empty if it is.
+    def learn(self, look: Look, lesson: Lesson, known: Recognition | None) -> tuple[str, str]:
+        """Keep what a pick has taught of the object of a look.
 
         Args:
             look: at the object, before the pick.
             lesson: in the frame of the look.
             known: the thing that it was recognised as; None makes a new one.
+
+        Returns:
+            the name of the thing, and why it is not on disk, empty if it is.
         """
         if known is None:
             thing, T_thing_seen = KnownThing.first_seen(look)
@@ -139,7 +156,7 @@ class ObjectLibrary:
         self.things[thing.name] = thing
         self._shapes.pop(thing.name, None)
         self._unwritten.add(thing.name)
-        return self._write()
+        return thing.name, self._write()
 
     def _write(self) -> str:
         try:

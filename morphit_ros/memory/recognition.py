@@ -45,6 +45,9 @@ _CLEAR = 0.008
 _ROUGH = 2.0
 # Surfaces that face otherwise are other ones [cosine].
 _LEAST_COSINE = 0.5
+# Two looks show one thing where at least this part of both surfaces lies on the other, and no larger part of either
+# where the other's cameras saw that nothing is.
+_LEAST_SHARED, _MOST_REFUTED = 0.4, 0.03
 # Against a pose a point counts as much as so many for it.
 _AGAINST = 4.0
 _MOST_CELLS = 2_000_000
@@ -64,6 +67,11 @@ class Match(NamedTuple):
     shared: float
     refuted: float
     error: float
+
+    @property
+    def explains(self) -> bool:
+        """Whether both looks may show one thing."""
+        return self.shared >= _LEAST_SHARED and self.refuted <= _MOST_REFUTED
 
     @property
     def score(self) -> float:
@@ -100,13 +108,23 @@ class Shape:
         )
 
 
-def register(known: Shape, seen: Shape) -> Match:
+def register(known: Shape, seen: Shape, start: Array | None = None) -> Match:
     """The pose that explains both best, however badly.
 
     Args:
         known: of an earlier look.
         seen: of the present one.
+        start: ``T_known_seen`` (4, 4), near which the pose is looked for; everywhere if None.
     """
+    poses = _candidates(known, seen) if start is None else start[None].copy()
+    judged = _fit(poses, seen.many, known.many, seen.sight, known.sight, _FINE, _FINE_STEPS, 1.0)
+    best = int(np.argmax(_scores(judged)))
+    shared, refuted, error = judged[best]
+    return Match(poses[best], float(shared), float(refuted), float(error))
+
+
+def _candidates(known: Shape, seen: Shape) -> Array:
+    """(F, 4, 4): rough poses that explain most."""
     starts = _starts(known, seen)
     for distance in _COARSE:
         judged = _fit(starts, seen.few, known.few, seen.sight, known.sight, np.array([distance]), _COARSE_STEPS, _ROUGH)
@@ -117,11 +135,7 @@ def register(known: Shape, seen: Shape) -> Match:
             break
         if all(_differ(pose, other, seen.middle) for other in chosen):
             chosen.append(pose)
-    poses = np.array(chosen)
-    judged = _fit(poses, seen.many, known.many, seen.sight, known.sight, _FINE, _FINE_STEPS, 1.0)
-    best = int(np.argmax(_scores(judged)))
-    shared, refuted, error = judged[best]
-    return Match(poses[best], float(shared), float(refuted), float(error))
+    return np.array(chosen)
 
 
 def _scores(judged: Array) -> Array:

@@ -18,6 +18,7 @@ from morphit_ros.motion.planner import PathConfig, PathPlan, PathStatus, find_co
 from morphit_ros.motion.proven_timing import TimingLimits, time_proven
 from morphit_ros.motion.refinement import COUNTS, Carried, RefinableArm, plan_refined
 from morphit_ros.motion.world import World
+from morphit_ros.robot.clearance import StateClearance
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.robot.inverse_kinematics import IKConfig, inverse_kinematics, inverse_kinematics_solutions
@@ -25,7 +26,7 @@ from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.robot.trajectory_timing import chord_deviations
 
 _GOAL_IK = IKConfig(position_tolerance=1e-6, rotation_tolerance=1e-5)
-# Places along a way, and branches of a tree, that are worked out for displays.
+# Places along a way that distances are asked at, and branches of a tree, worked out for displays.
 _PLACES, _BRANCHES = 100, 400
 # How far around the robot clearances are looked for, for displays [m].
 _CLEARANCE = 0.3
@@ -41,6 +42,13 @@ class ArmPlannerConfig(Config):
     acceleration_scaling: float = parameter(0.5, "Share of the joints' acceleration limits", minimum=0.01, maximum=1.0)
     blend: float = parameter(0.05, "Greatest deviation where corners are rounded [rad]", minimum=0.0, maximum=0.5)
     time_step: float = parameter(0.02, "Time between the rows of a trajectory [s]", minimum=1e-3, maximum=0.2)
+    choices: int = parameter(
+        1, "Paths to choose from by the distance function that is handed in; 1: the first that is found",
+        minimum=1, maximum=50,
+    )  # fmt: skip
+    enough_clearance: float = parameter(
+        0.05, "Of paths that keep so far from everything the shortest is chosen [m]", minimum=0.0, maximum=1.0
+    )
     proof_budget: int = parameter(20_000, "Most configurations that a proof looks at", minimum=1, maximum=10_000_000)
     limit_tolerance: float = parameter(
         0.02, "A start so far beyond its limits is taken as at its limit [rad or m]", minimum=0.0, maximum=0.2
@@ -71,6 +79,8 @@ class MotionRequest:
         timeout: for search and proof [s]; None for the settings'.
         improvement: further time for a shorter way [s].
         velocity_scaling, acceleration_scaling: None for the settings'.
+        clearance: distance function of the robot in this world, by which paths are chosen and shown; None: paths are
+            not chosen, and shown by the distances of the covers.
     """
 
     start: Mapping[str, float]
@@ -83,6 +93,7 @@ class MotionRequest:
     improvement: float = 0.0
     velocity_scaling: float | None = None
     acceleration_scaling: float | None = None
+    clearance: StateClearance | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,7 @@ class MotionAnswer:
         plan: the path behind it.
         model: the arm as it was planned with.
         planning_time: wall time [s].
+        clearance: least distance along the trajectory, at up to 100 places, by the request's function [m]; NaN without.
     """
 
     status: PathStatus
@@ -114,6 +126,7 @@ class MotionAnswer:
     plan: PathPlan | None = None
     model: ArmModel | None = None
     planning_time: float = 0.0
+    clearance: float = np.nan
 
 
 # Told the stage, and the length of the shortest path so far (infinite before the first); False: give up.
@@ -194,20 +207,48 @@ class ArmPlanner:
         model = arm.model(levels)
         answer = MotionAnswer(plan.status, plan.message, touching=plan.bodies, depth=plan.depth, plan=plan, model=model)
         if plan.status is PathStatus.FOUND:
-            progress("timing", plan.length)
-            trajectory, proven = time_proven(model, world, plan, limits, until - time.monotonic())
-            verdict = Verdict.PROVEN_FREE if proven else Verdict.FREE_AT_SAMPLES
-            said = [unreached, _unchecked(model, left_out), "" if proven else "not proven between samples"]
-            message = "; ".join(filter(None, said))
-            answer = replace(
-                answer, message=message, trajectory=trajectory, verdict=verdict, goal=numbers[plan.goal]
-            )  # fmt: skip
+            answer = self._timed(answer, request, world, limits, until, progress)
+            for seed in range(config.seed + 1, config.seed + (config.choices if request.clearance else 1)):
+                left = until - time.monotonic()
+                if left <= 0.0 or answer.clearance >= config.enough_clearance:
+                    break
+                again, levels = plan_refined(
+                    arm, world, start, rows, replace(settings, timeout=left, improvement=0.0, seed=seed), watch
+                )
+                if again.status is PathStatus.FOUND:
+                    other = replace(answer, plan=again, model=arm.model(levels))
+                    other = self._timed(other, request, world, limits, until, progress)
+                    answer = max(answer, other, key=self._worth)
+            proven = answer.verdict is Verdict.PROVEN_FREE
+            assert answer.plan is not None and answer.model is not None
+            said = [unreached, _unchecked(answer.model, left_out), "" if proven else "not proven between samples"]
+            answer = replace(answer, message="; ".join(filter(None, said)), goal=numbers[answer.plan.goal])
         elif plan.bodies is not None:
             touching = start if plan.status is PathStatus.START_TOUCHES else rows[0]
             free = nearest_free(model, world, touching, config.seed)
             where = "start" if plan.status is PathStatus.START_TOUCHES else "goal"
             answer = replace(answer, message=f"{where}: {plan.message}", free_configuration=free)
         return replace(answer, planning_time=time.perf_counter() - began)
+
+    def _timed(
+        self, answer: MotionAnswer, request: MotionRequest, world: World, limits: TimingLimits, until: float,
+        progress: Progress,
+    ) -> MotionAnswer:  # fmt: skip
+        """The answer with the trajectory of its plan."""
+        assert answer.plan is not None and answer.model is not None
+        progress("timing", answer.plan.length)
+        trajectory, proven = time_proven(answer.model, world, answer.plan, limits, until - time.monotonic())
+        verdict = Verdict.PROVEN_FREE if proven else Verdict.FREE_AT_SAMPLES
+        answer = replace(answer, trajectory=trajectory, verdict=verdict)
+        if request.clearance is None:
+            return answer
+        return replace(answer, clearance=float(request.clearance(self._states(_places(answer), request.start)).min()))
+
+    def _worth(self, answer: MotionAnswer) -> tuple[bool, float, float]:
+        """What is proven comes first, then what keeps away, as far as that is enough, then what is short."""
+        assert answer.plan is not None
+        proven = answer.verdict is Verdict.PROVEN_FREE
+        return proven, min(answer.clearance, self.config.enough_clearance), -answer.plan.length
 
     def proves(self, answer: MotionAnswer, world: World) -> bool:
         """Whether the trajectory of an answer is proven free in another world too, carrying what it carried."""
@@ -231,8 +272,9 @@ class ArmPlanner:
         """
         if answer.trajectory is None or answer.model is None:
             return np.zeros((0, 3)), np.zeros(0)
-        positions = answer.trajectory.positions
-        rows = positions[np.unique(np.linspace(0, len(positions) - 1, _PLACES).astype(np.int64))]
+        rows = _places(answer)
+        if request.clearance is not None:
+            return self._points(rows, request.start, link), request.clearance(self._states(rows, request.start))
         solids = request.world.arrays_for(answer.model.parts)
         clearance = [least_clearance(answer.model.arrays, solids, row, _CLEARANCE)[0] for row in rows]
         return self._points(rows, request.start, link), np.array(clearance)
@@ -246,10 +288,14 @@ class ArmPlanner:
         return self._points(first, request.start, link), self._points(second, request.start, link)
 
     def _points(self, rows: Array, start: Mapping[str, float], link: str) -> Array:
-        names, link = self.robot.arm_joints, link or self.robot.tip_link
-        zero = dict.fromkeys(self.kinematics.joint_names, 0.0)
-        states = [zero | dict(start) | dict(zip(names, row, strict=True)) for row in rows.tolist()]
+        link = link or self.robot.tip_link
+        states = self._states(rows, start)
         return np.array([self.kinematics.link_pose(state, link)[:3, 3] for state in states]).reshape(-1, 3)
+
+    def _states(self, rows: Array, start: Mapping[str, float]) -> list[dict[str, float]]:
+        """Positions of all joints where those of the arm are (N, J); the others stay at the start."""
+        standing = dict.fromkeys(self.kinematics.joint_names, 0.0) | dict(start)
+        return [standing | dict(zip(self.robot.arm_joints, row, strict=True)) for row in rows.tolist()]
 
     def _limits(self, request: MotionRequest) -> TimingLimits:
         config, scalings = self.config, []
@@ -291,6 +337,14 @@ class ArmPlanner:
             numbers += [len(request.joint_goals) + index] * len(found)
         order = sorted(range(len(rows)), key=lambda n: float(np.abs(rows[n] - start).max()))
         return [rows[n] for n in order], [numbers[n] for n in order], "; ".join(lost)
+
+
+def _places(answer: MotionAnswer) -> Array:
+    """Rows (N, J) along the trajectory of an answer that are looked at."""
+    assert answer.trajectory is not None
+    positions = answer.trajectory.positions
+    rows: Array = positions[np.unique(np.linspace(0, len(positions) - 1, _PLACES).astype(np.int64))]
+    return rows
 
 
 def _unchecked(model: ArmModel, left_out: Collection[frozenset[str]]) -> str:

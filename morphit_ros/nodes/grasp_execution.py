@@ -23,7 +23,7 @@ from morphit_ros.ros.core.frames import BaseFrameConfig
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.motion_backends import MotionPlanning, MotionPlanningConfig
-from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig
+from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig, known_hand
 from morphit_ros.ros.execution.pick_jobs import PickJobs, PickJobsConfig
 from morphit_ros.ros.execution.pick_request import GoalConfig, GoalReader
 from morphit_ros.ros.execution.robot_commands import (
@@ -75,7 +75,10 @@ class GraspExecution(LifecycleNodeMixin, Node):
         driven = commands.command_interface == "actions"
         self._watch = RobotWatch(self, inputs, robot, driven=driven, period=_STATE_PERIOD)
         self._planning = MotionPlanning(self, inputs, motion, robot, self._watch, self._diagnostics)
-        reader = GoalReader(self, inputs, goals, clearance, base, robot.base_link, gripper, self._watch.reaches)
+        reader = GoalReader(
+            self, inputs, goals, clearance, base, robot.base_link, gripper, self._watch.reaches,
+            known_hand(clearance, config.robot),
+        )  # fmt: skip
         self._jobs = PickJobs(
             self, work, inputs, jobs, commands.probed(sequence), robot, gripper, self._commands, self._planning,
             self._watch, reader, self._diagnostics,

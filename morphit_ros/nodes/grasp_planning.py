@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
@@ -25,7 +26,7 @@ from morphit_ros.ros.core.frames import BaseFrameConfig
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
-from morphit_ros.ros.execution.object_clearance import ClearanceConfig, object_clearance
+from morphit_ros.ros.execution.object_clearance import ClearanceConfig, known_hand, object_clearance
 from morphit_ros.ros.grasping.known_object import KnownObjectConfig, KnownObjectMatch, weighed_completion
 from morphit_ros.ros.grasping.messages import message_from_plan
 from morphit_ros.ros.grasping.plan_inputs import PlanInput, PlanInputs, PlanInputsConfig
@@ -60,6 +61,7 @@ class GraspPlanning(Node):
         if isinstance(self._gripper, SuctionCup) and self._clearance_config.clearance != "points":
             bound = f"points with the suction cup {self._gripper.name}"
             raise InvalidInputError("clearance", self._clearance_config.clearance, bound)
+        self._hand = known_hand(self._clearance_config, reach.robot)
         # Before the action is there: the first goal must not wait for compilers.
         warm_up(self._gripper)
         self._diagnostics = Diagnostics(self)
@@ -109,10 +111,11 @@ class GraspPlanning(Node):
         cloud, patch, viewpoints = cloud_of(target), table_from_message(given.table), viewpoints_of(given.scene)
         finite = cloud.finite()
         others = other_things(given.scene, target.id, finite)
-        obstacles = others.points
+        # What stands there for good as well.
+        obstacles = np.concatenate([others.points, self._reach.beside(target, finite.points, patch)])
         clearance = object_clearance(
-            self._clearance_config, self._gripper, [finite, *others.objects.values()],
-            None if patch is None else patch.T_world_table,
+            self._clearance_config, self._gripper, [finite, *others.objects.values()], patch, others.loose.points,
+            self._hand,
         )  # fmt: skip
         completion, known = weighed_completion(goal, viewpoints, obstacles)
         if completion is None:

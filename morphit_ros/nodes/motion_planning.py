@@ -10,9 +10,10 @@ from morphit_ros.ros.core.diagnostics import Diagnostics
 from morphit_ros.ros.core.frames import BaseFrameConfig
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.distance.body import RobotBodyConfig
 from morphit_ros.ros.motion.server import MotionServer, MotionServerConfig
 
-CONFIGS = (MotionServerConfig, ArmPlannerConfig, BaseFrameConfig)
+CONFIGS = (MotionServerConfig, ArmPlannerConfig, RobotBodyConfig, BaseFrameConfig)
 
 
 class MotionPlanning(Node):
@@ -20,10 +21,10 @@ class MotionPlanning(Node):
 
     def __init__(self) -> None:
         super().__init__("motion_planning")
-        config, planning, base = declare_configs(self, CONFIGS)
+        config, planning, body, base = declare_configs(self, CONFIGS)
         # Before the action is there: the first goal must not wait for compilers.
         warm_up()
-        self._server = MotionServer(self, config, planning, base, Diagnostics(self))
+        self._server = MotionServer(self, config, planning, body, base, Diagnostics(self))
 
     def destroy_node(self) -> None:
         self._server.close()

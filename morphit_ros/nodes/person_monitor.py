@@ -5,18 +5,18 @@ from __future__ import annotations
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from morphit_interfaces.msg import WorldObjectArray
-from morphit_ros.errors import MorphitError
+from morphit_interfaces.msg import SphereModel, WorldObjectArray
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.description_source import DescriptionConfig
 from morphit_ros.ros.core.diagnostics import ERROR, Diagnostics
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
-from morphit_ros.ros.distance.server import SuperovoidModelConfig
+from morphit_ros.ros.distance.body import RobotBody, RobotBodyConfig
+from morphit_ros.ros.distance.refusals import Refusals
 from morphit_ros.ros.distance.speed_scale import SeparationConfig, SpeedScaleConfig, SpeedScaleMonitor
 
-CONFIGS = (DescriptionConfig, SuperovoidModelConfig, SeparationConfig, SpeedScaleConfig)
+CONFIGS = (DescriptionConfig, RobotBodyConfig, SeparationConfig, SpeedScaleConfig)
 _REPORTS = 0.5
 
 
@@ -25,13 +25,13 @@ class PersonMonitor(Node):
 
     def __init__(self) -> None:
         super().__init__("person_monitor")
-        self._source, model, separation, config = declare_configs(self, CONFIGS)
+        self._source, body, separation, config = declare_configs(self, CONFIGS)
         self._diagnostics = Diagnostics(self)
-        self._refused = ""
-        self._monitor = SpeedScaleMonitor(
-            self, model, separation, config, self._source.robot, self._source.package_paths
-        )
+        self._refused = Refusals()
+        known = RobotBody(body, self._source.robot, self._source.package_paths)
+        self._monitor = SpeedScaleMonitor(self, known, separation, config)
         interfaces.PEOPLE.subscribe(self, self._on_people)
+        interfaces.SPHERE_MODEL.subscribe(self, self._on_spheres)
         description = self._source.load()
         if description is None:
             interfaces.ROBOT_DESCRIPTION.subscribe(self, self._on_description)
@@ -42,24 +42,24 @@ class PersonMonitor(Node):
         steady_timer(self, _REPORTS, self._report)
 
     def _on_description(self, message: String) -> None:
-        try:
+        with self._refused.of("robot description", "the last robot is kept"):
             self._monitor.set_robot(self._source.read(message.data))
-            self._refused = ""
-        except MorphitError as error:
-            self._refused = f"robot description refused, the last robot is kept: {error}"
         self._report()
 
     def _on_people(self, message: WorldObjectArray) -> None:
-        try:
+        # The last ones are not believed for longer than `people_timeout`.
+        with self._refused.of(interfaces.PEOPLE.name):
             self._monitor.set_people(message)
-            self._refused = ""
-        except MorphitError as error:
-            # They are not believed for longer than `people_timeout`.
-            self._refused = f"{interfaces.PEOPLE.name} refused: {error}"
+
+    def _on_spheres(self, message: SphereModel) -> None:
+        with self._refused.of(interfaces.SPHERE_MODEL.name, "what was carried before is kept"):
+            self._monitor.set_held(message)
+            self._diagnostics.computes_with(interfaces.SPHERE_MODEL.name, message.content_hash)
 
     def _report(self) -> None:
         level, words, values = self._monitor.report()
-        self._diagnostics.report(ERROR if self._refused else level, self._refused or words, values, periodic=True)
+        refused = str(self._refused)
+        self._diagnostics.report(ERROR if refused else level, refused or words, values, periodic=True)
 
     def end_motion(self) -> None:
         """The process ends: the arm waits."""

@@ -40,6 +40,7 @@ class RobotSpheresConfig(Config):
         False,
         "Whether a running move_group is told of each change, by apply_planning_scene (needs moveit_msgs)",
     )
+    touch_links: tuple[str, ...] = parameter((), "Links that an attached object may touch in move_group")
 
 
 CONFIGS = (DescriptionConfig, RobotSpheresConfig, SphereFitConfig)
@@ -65,8 +66,8 @@ class RobotSpheres(Node):
         # The parameters that the model has followed last; a goal may have changed it since.
         self._followed: SphereFitConfig | None = None
         padding = self._config.padding
-        scene = PlanningSceneUpdates(self, padding) if self._config.planning_scene else None
-        self._publisher = SpherePublisher(self, padding, self._diagnostics, scene)
+        scene = PlanningSceneUpdates(self) if self._config.planning_scene else None
+        self._publisher = SpherePublisher(self, padding, self._diagnostics, scene, self._config.touch_links)
         self._adaptive = AdaptiveShape(self._publisher.publish)
         self._requests = FitRequests(self, self._follow, self._fit)
         self._server = interfaces.FIT_SPHERES.take(self, self._requests.add)

@@ -1,18 +1,22 @@
-"""Two depth clouds to objects on a table: on request, and at a rate of its own."""
+"""Depth clouds of two cameras, or more, to objects on a table: on request, and at a rate of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
 from rclpy.node import Node
+from sensor_msgs.msg import PointCloud2
 
 from morphit_interfaces.msg import SegmentedObjectArray, TablePlane
 from morphit_interfaces.srv import Segment
 from morphit_ros.budgets import MOST_WAITING
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
+from morphit_ros.memory.tracks import ObjectTracks, View
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.warm_up import warm_up
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -26,10 +30,11 @@ from morphit_ros.ros.core.guarded import Turns
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.scene.camera_clouds import CameraClouds, CameraCloudsConfig, CloudPair
-from morphit_ros.ros.scene.messages import perception_of_request
+from morphit_ros.ros.scene.messages import object_name, perception_of_request, wanted_number
 from morphit_ros.ros.scene.publisher import ScenePublisher
 from morphit_ros.ros.scene.self_filter import SelfFilter
-from morphit_ros.ros.scene.world_objects import is_perceived
+from morphit_ros.ros.scene.whole_shapes import SceneShapes
+from morphit_ros.ros.scene.world_objects import TELLING, describe_shapes, describe_tracks, is_perceived
 
 # Requests of a burst that are held until a thread refuses them.
 _MOST_REQUESTS = 1000
@@ -46,6 +51,14 @@ class ScenePerceptionConfig(Config):
     self_filter: bool = parameter(True, "Remove the robot's own points with its sphere model")
     fixtures: str = parameter("", "YAML file with what stands around the robot for good; empty: nothing")
     fixture_margin: float = parameter(0.01, "Points this close to a fixture belong to it [m]", minimum=0.0, maximum=0.1)
+    keep_unseen: float = parameter(
+        60.0, "Objects that no camera can see now stay in the world for so long [s]", minimum=0.0, maximum=3600.0
+    )
+    whole_shapes: bool = parameter(
+        False,
+        "Objects of the world are superovoids near all that several looks saw of them, completed, instead of the "
+        "convex hull of the last look down to the table",
+    )
 
 
 CONFIGS = (ScenePerceptionConfig, CameraCloudsConfig, PerceptionConfig, BaseFrameConfig, CameraFrameConfig)
@@ -71,6 +84,8 @@ class ScenePerception(Node):
             raise InvalidInputError(
                 "fixtures", f"an object called '{taken[0]}'", "a name that perception does not give"
             )
+        self._tracks = ObjectTracks(config.keep_unseen)
+        self._shapes = SceneShapes() if config.whole_shapes else None
         self._out = ScenePublisher(self, base, robot.base_link, fixtures.solids)
         # One scene after the other; what may not wait for its turn is refused at once, and needs a thread for that.
         self._turns = Turns(interfaces.SEGMENT.name)
@@ -93,16 +108,23 @@ class ScenePerception(Node):
         try:
             with self._turns.turn():
                 views, config = self._clouds.fresh(), perception_of_request(request, self._perception)
-                scene, response.objects, response.table = self._segment(views, config)
+                number = wanted_number(request)
+                scene, response.objects, response.table = self._segment(views, config, number)
+                response.message = scene.message
+                if number is not None and scene.status is SceneStatus.TARGET_NOT_FOUND:
+                    why = self._tracks.why_not_seen(number)
+                    response.message = f"{object_name(number)} is not seen: {why}; {scene.message}"
             response.success = scene.status is SceneStatus.OK
-            response.message = scene.message
             response.registration_residual = scene.registration_residual
         except MorphitError as error:
             response.message = str(error)
             self._diagnostics.report(ERROR, response.message, self._counts())
         return response
 
-    def _segment(self, views: CloudPair, config: PerceptionConfig) -> tuple[Scene, SegmentedObjectArray, TablePlane]:
+    def _segment(
+        self, views: CloudPair, config: PerceptionConfig, number: int | None = None
+    ) -> tuple[Scene, SegmentedObjectArray, TablePlane]:
+        """A scene; its target is the object of a number, if one is given."""
         T_world_left, T_world_right = self._pose("left", views), self._pose("right", views)
         known = T_world_left is not None or T_world_right is not None
         # Without any pose the scene is in the left camera's frame, and says so: nobody can mistake it for the world.
@@ -110,20 +132,49 @@ class ScenePerception(Node):
         robot = self._self_filter.spheres(views.stamp) if known and self._self_filter is not None else None
         left, right = (None if message is None else cloud_from_message(message) for message in views[:2])
         standing = self._fixtures.hold if self._fixtures.solids else None
-        scene = perceive(left, right, T_world_left, T_world_right, config, robot_spheres=robot, known=standing)
-        objects, table = self._out.publish(scene, frame, views.stamp, known)
+        more = {
+            name: (cloud_from_message(message), pose)
+            for name, message in views.more.items()
+            if (pose := self._pose_of(name, message)) is not None
+        }
+        carried = None if self._self_filter is None else self._self_filter.carried
+
+        def named(clouds: Sequence[PointCloud]) -> int | None:
+            return self._tracks.find(number, clouds, carried) if known and number is not None else None
+
+        scene = perceive(
+            left, right, T_world_left, T_world_right, config, robot_spheres=robot, known=standing, more=more,
+            choose=None if number is None else named,
+        )  # fmt: skip
+        tracks, told, shapes = None, {}, {}
+        if known and scene.status in TELLING:
+            # What a scene that failed lacks is not known to be away: the world stays as it was seen last.
+            clouds = [(scene.T_world_left, left), (scene.T_world_right, right), *((p, c) for c, p in more.values())]
+            measured = [View(pose, cloud.points) for pose, cloud in clouds if pose is not None and cloud is not None]
+            gone = self._tracks.see(scene.objects, measured, views.stamp, carried)
+            tracks = self._tracks.tracks
+            told = describe_tracks(tracks, gone, views.stamp)
+            numbers = [track.number for track in tracks if track.index is not None]
+            if self._shapes is not None:
+                told["problem with shapes"] = self._shapes.see(scene, tracks, views.stamp)
+                shapes = self._shapes.of(tracks)
+                told["shapes of objects"] = describe_shapes(shapes, views.stamp)
+        else:
+            numbers = self._tracks.new_numbers(len(scene.objects))
+        objects, table = self._out.publish(scene, frame, views.stamp, tracks, numbers, shapes)
         values = {
             "registration residual [m]": scene.registration_residual, **self._counts(),
             **{f"{stage} [points]": count for stage, count in scene.counts.items()},
-            **{f"{stage} [s]": spent for stage, spent in scene.timings.items()},
+            **{f"{stage} [s]": spent for stage, spent in scene.timings.items()}, **told,
         }  # fmt: skip
         self._diagnostics.report(OK if scene.status is SceneStatus.OK else WARN, scene.message, values, periodic=True)
         return scene, objects, table
 
     def _pose(self, camera: str, views: CloudPair) -> Array | None:
         message = views.left if camera == "left" else views.right
-        if message is None:
-            return None
+        return None if message is None else self._pose_of(camera, message)
+
+    def _pose_of(self, camera: str, message: PointCloud2) -> Array | None:
         return self._frames.T_world_camera(camera, message.header.frame_id, seconds_from_stamp(message.header.stamp))
 
     def _counts(self) -> dict[str, int]:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from morphit_interfaces.msg import WorldObjectArray
+from morphit_interfaces.msg import SphereModel, WorldObjectArray
 from morphit_ros.configuration import Config, parameter
-from morphit_ros.errors import MorphitError
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import steady_timer
 from morphit_ros.ros.core.description_source import DescriptionConfig
 from morphit_ros.ros.core.diagnostics import ERROR, Diagnostics
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.distance.body import RobotBody, RobotBodyConfig
+from morphit_ros.ros.distance.refusals import Refusals
 from morphit_ros.ros.distance.separation import SeparationConfig, SeparationMonitor, SeparationMonitorConfig
-from morphit_ros.ros.distance.server import SuperovoidModelConfig
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class MonitorReportConfig(Config):
     drawing_period: float = parameter(0.1, "Time between two drawings [s]", minimum=0.02, maximum=60.0)
 
 
-CONFIGS = (DescriptionConfig, SuperovoidModelConfig, SeparationConfig, SeparationMonitorConfig, MonitorReportConfig)
+CONFIGS = (DescriptionConfig, RobotBodyConfig, SeparationConfig, SeparationMonitorConfig, MonitorReportConfig)
 
 
 class SeparationMonitorNode(Node):
@@ -36,13 +36,13 @@ class SeparationMonitorNode(Node):
 
     def __init__(self) -> None:
         super().__init__("separation_monitor")
-        self._source, model, separation, config, report = declare_configs(self, CONFIGS)
+        self._source, body, separation, config, report = declare_configs(self, CONFIGS)
         self._diagnostics = Diagnostics(self)
-        self._refused = ""
-        self._monitor = SeparationMonitor(
-            self, model, separation, config, self._source.robot, self._source.package_paths
-        )
+        self._refused = Refusals()
+        known = RobotBody(body, self._source.robot, self._source.package_paths)
+        self._monitor = SeparationMonitor(self, known, separation, config)
         interfaces.WORLD_OBJECTS.subscribe(self, self._on_world)
+        interfaces.SPHERE_MODEL.subscribe(self, self._on_spheres)
         description = self._source.load()
         if description is None:
             interfaces.ROBOT_DESCRIPTION.subscribe(self, self._on_description)
@@ -53,24 +53,24 @@ class SeparationMonitorNode(Node):
         steady_timer(self, report.diagnostics_period, self._report)
 
     def _on_description(self, message: String) -> None:
-        try:
+        with self._refused.of("robot description", "the last robot is kept"):
             self._monitor.set_robot(self._source.read(message.data))
-            self._refused = ""
-        except MorphitError as error:
-            self._refused = f"robot description refused, the last robot is kept: {error}"
         self._report()
 
     def _on_world(self, message: WorldObjectArray) -> None:
-        try:
+        with self._refused.of(interfaces.WORLD_OBJECTS.name, "the last objects are kept"):
             self._monitor.set_world(message)
-            self._refused = ""
-        except MorphitError as error:
-            self._refused = f"{interfaces.WORLD_OBJECTS.name} refused, the last objects are kept: {error}"
         self._report()
+
+    def _on_spheres(self, message: SphereModel) -> None:
+        with self._refused.of(interfaces.SPHERE_MODEL.name, "what was carried before is kept"):
+            self._monitor.set_held(message)
+            self._diagnostics.computes_with(interfaces.SPHERE_MODEL.name, message.content_hash)
 
     def _report(self) -> None:
         level, words, values = self._monitor.report()
-        self._diagnostics.report(ERROR if self._refused else level, self._refused or words, values)
+        refused = str(self._refused)
+        self._diagnostics.report(ERROR if refused else level, refused or words, values)
 
     def end_motion(self) -> None:
         """The process ends: stop."""

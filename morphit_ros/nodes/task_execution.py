@@ -11,6 +11,7 @@ from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.suction.cup import load_gripper
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.ros.core.diagnostics import Diagnostics
+from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.asking import AskingConfig
@@ -22,9 +23,10 @@ class TaskExecutionConfig(Config):
     """Whose tasks they are."""
 
     robot: str = parameter("panda", "Robot: a name in config/robots or a YAML file")
+    world_frame: str = parameter("world", "Frame that the pose of the robot's base is given in")
 
 
-CONFIGS = (TaskExecutionConfig, AskingConfig)
+CONFIGS = (TaskExecutionConfig, AskingConfig, BaseFrameConfig)
 
 
 class TaskExecution(Node):
@@ -32,10 +34,11 @@ class TaskExecution(Node):
 
     def __init__(self) -> None:
         super().__init__("task_execution")
-        config, times = declare_configs(self, CONFIGS)
+        config, times, base_config = declare_configs(self, CONFIGS)
         gripper = load_gripper(RobotConfiguration.load(config.robot).gripper)
         aperture = gripper.aperture_max if isinstance(gripper, Gripper) else float("inf")
-        self._server = TaskServer(self, aperture, times, Diagnostics(self))
+        base = BaseFrame(self, config.world_frame, base_config)
+        self._server = TaskServer(self, aperture, times, Diagnostics(self), base.T_world_base)
 
     def end_motion(self) -> None:
         """Whoever asked for a motion and goes away takes the request back."""

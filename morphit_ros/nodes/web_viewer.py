@@ -60,7 +60,7 @@ class WebViewer(Node):
         diagnostics = Diagnostics(self)
         topics = dict(viewer.topics)
         if not config.camera_clouds:
-            for cloud in (interfaces.LEFT_POINTS, interfaces.RIGHT_POINTS):
+            for cloud in interfaces.POINTS.values():
                 topics.pop(cloud, None)
         best_effort = config.points_reliability == "best_effort"
         self._latest = LatestMessages(

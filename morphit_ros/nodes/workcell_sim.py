@@ -115,19 +115,20 @@ class WorkcellSim(Node):
             self._out[interfaces.OVERVIEW_IMAGE].publish(message)
 
     def _publish_clouds(self) -> None:
-        for camera, topic in (("left", interfaces.LEFT_POINTS), ("right", interfaces.RIGHT_POINTS)):
+        for camera in self._workcell.camera_names:
+            topic = interfaces.POINTS[camera]
             if self._out[topic].get_subscription_count():
                 cloud = self._workcell.capture(camera).cloud(frame=_optical_frame(camera))
                 self._out[topic].publish(conversions.message_from_cloud(cloud))
 
     def _publish_extrinsics(self) -> None:
-        for camera, topic in (("left", interfaces.LEFT_EXTRINSICS), ("right", interfaces.RIGHT_EXTRINSICS)):
+        for camera in self._workcell.camera_names:
             message = TransformStamped(
                 header=conversions.header(self._config.world_frame, self._workcell.time),
                 child_frame_id=_optical_frame(camera),
                 transform=conversions.transform_from_matrix(self._workcell.T_world_camera(camera)),
             )
-            self._out[topic].publish(message)
+            self._out[interfaces.EXTRINSICS[camera]].publish(message)
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +13,7 @@ from morphit_ros.geometry.inputs import CloudLike, as_cloud
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.perception.configuration import PerceptionConfig
+from morphit_ros.perception.synchronizer import SIDES
 
 
 class CameraInput(NamedTuple):
@@ -27,15 +30,16 @@ def check_inputs(
     T_world_left: Array | None,
     T_world_right: Array | None,
     config: PerceptionConfig,
+    more: Mapping[str, tuple[CloudLike, Array]] = MappingProxyType({}),
 ) -> list[CameraInput]:
-    """The cameras that delivered a cloud, left before right.
+    """The cameras that delivered a cloud, left before right, and these before more.
 
     Raises:
         InvalidInputError: a camera is missing and one alone is not allowed, the stamps are further
             apart than the tolerance, a pose is not rigid, or the frames contradict the poses.
     """
     cameras = []
-    for side, cloud, pose in (("left", left, T_world_left), ("right", right, T_world_right)):
+    for side, cloud, pose in zip(SIDES, (left, right), (T_world_left, T_world_right), strict=True):
         checked = None if pose is None else check_transform(pose, f"T_world_{side}")
         if cloud is not None:
             own = as_cloud(cloud, side)
@@ -49,6 +53,17 @@ def check_inputs(
         raise InvalidInputError(missing, "no cloud", "a cloud of each camera", remedy)
     if len(cameras) == 2:
         _check_pair(cameras[0], cameras[1], config)
+    if more and any(camera.T_world_camera is None for camera in cameras):
+        raise InvalidInputError(
+            "T_world_left, T_world_right", "an unknown pose", "known ones where there are more cameras than these two"
+        )
+    for side, (further, place) in more.items():
+        if side in SIDES:
+            raise InvalidInputError("more", repr(side), "names other than those of the first two cameras")
+        own, checked = as_cloud(further, side), check_transform(place, f"T_world_{side}")
+        _check_frame(side, own, checked, config.world_frame)
+        _check_stamps(cameras[0], CameraInput(side, own, checked), config)
+        cameras.append(CameraInput(side, own, checked))
     return cameras
 
 
@@ -63,15 +78,19 @@ def _check_frame(side: str, cloud: PointCloud, T_world_camera: Array | None, wor
         )
 
 
-def _check_pair(left: CameraInput, right: CameraInput, config: PerceptionConfig) -> None:
-    first, second = left.cloud.stamp, right.cloud.stamp
+def _check_stamps(first_camera: CameraInput, second_camera: CameraInput, config: PerceptionConfig) -> None:
+    first, second = first_camera.cloud.stamp, second_camera.cloud.stamp
     if first is not None and second is not None and abs(first - second) > config.sync_tolerance:
         raise InvalidInputError(
-            "stamps of left and right",
+            f"stamps of {first_camera.side} and {second_camera.side}",
             f"{first:.6f} s and {second:.6f} s, {abs(first - second) * 1e3:.1f} ms apart",
             f"stamps within {config.sync_tolerance * 1e3:.1f} ms",
             "Synchronise the cameras' clocks, or raise sync_tolerance.",
         )
+
+
+def _check_pair(left: CameraInput, right: CameraInput, config: PerceptionConfig) -> None:
+    _check_stamps(left, right, config)
     same_frame = left.cloud.frame != "" and left.cloud.frame == right.cloud.frame
     poses = left.T_world_camera, right.T_world_camera
     if same_frame and (poses[0] is None or poses[1] is None or not np.allclose(poses[0], poses[1], atol=1e-9)):

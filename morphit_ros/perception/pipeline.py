@@ -1,9 +1,10 @@
-"""From two depth clouds to one scene: table, objects, target."""
+"""From depth clouds to one scene: table, objects, target."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +39,7 @@ from morphit_ros.perception.stages import (
     thin_views,
 )
 from morphit_ros.perception.summary import describe_objects, judge_consistency
+from morphit_ros.perception.synchronizer import SIDES
 from morphit_ros.perception.views.view import CameraView
 
 
@@ -50,8 +52,10 @@ def perceive(
     robot_spheres: tuple[ArrayLike, ArrayLike] | None = None,
     seed: int = 0,
     known: Callable[[Array], NDArray[np.bool_]] | None = None,
+    more: Mapping[str, tuple[CloudLike, Array]] = MappingProxyType({}),
+    choose: Callable[[Sequence[PointCloud]], int | None] | None = None,
 ) -> Scene:
-    """Segment what two depth cameras see into a table and objects on it.
+    """Segment what two depth cameras, or more, see into a table and objects on it.
 
     With both poses known, the right view is refined by ICP or only checked, as configured. With one
     pose unknown, it is found from the objects in view. With neither known, the scene is in the
@@ -66,6 +70,10 @@ def perceive(
         robot_spheres: centres (K, 3) and radii (K,) of the robot's own spheres in world [m].
         seed: of the random samples; the same seed and clouds give the same scene.
         known: which of some points (N, 3) in world belong to what is known to stand there; they are left out.
+        more: name of each further camera → its cloud, and its pose (4, 4) in world; those of the first two must be
+            known then.
+        choose: index of the target among the clouds of the objects, None where it is none of them; by default the rule
+            of `config`.
 
     Returns:
         the scene; a numerical failure is a status in it, with the stage that failed.
@@ -75,7 +83,7 @@ def perceive(
             contradict each other, or the spheres are malformed.
     """
     settings = config or PerceptionConfig()
-    cameras = check_inputs(left, right, T_world_left, T_world_right, settings)
+    cameras = check_inputs(left, right, T_world_left, T_world_right, settings, more)
     spheres = None if robot_spheres is None else check_spheres(robot_spheres)
     if spheres is not None and all(camera.T_world_camera is None for camera in cameras):
         raise InvalidInputError("robot_spheres", "spheres in world", "a camera pose in world", "Give T_world_left.")
@@ -88,7 +96,7 @@ def perceive(
         seen = find_table(task, register(task, seen))
         objects, seen = segment(task, fuse(task, seen))
         evidence, explained = evidence_of(task, seen, len(objects.clouds))
-        return _choose(task, seen, objects, evidence, explained)
+        return _judged(task, seen, objects, evidence, explained, choose)
     except StoppedError as stop:
         seen = stop.seen
         if seen.fused is None and any(len(view.normals) for view in seen.views):
@@ -96,9 +104,12 @@ def perceive(
         return _scene(task, seen, stop.status, str(stop))
 
 
-def _choose(task: Task, seen: Seen, objects: Objects, evidence: list[ObjectEvidence], explained: bool) -> Scene:
+def _judged(
+    task: Task, seen: Seen, objects: Objects, evidence: list[ObjectEvidence], explained: bool,
+    choose: Callable[[Sequence[PointCloud]], int | None] | None,
+) -> Scene:  # fmt: skip
     rule = task.config.target
-    target = select_target(objects.clouds, rule)
+    target = select_target(objects.clouds, rule) if choose is None else choose(objects.clouds)
     status, doubt = judge_consistency(evidence, seen.registration, explained, target)
     if status is SceneStatus.EXTRINSICS_INCONSISTENT:
         raise StoppedError(status, doubt, seen)
@@ -107,9 +118,10 @@ def _choose(task: Task, seen: Seen, objects: Objects, evidence: list[ObjectEvide
     count = f"{len(objects.clouds)} object{'s' if len(objects.clouds) > 1 else ''}"
     if target is None:
         status = SceneStatus.TARGET_NOT_FOUND
-        message = f"target.index is {rule.index}, but there are only {count}"
+        wanted = f"target.index is {rule.index}" if choose is None else "one is wanted that is none of these"
+        message = f"{wanted}, but there are only {count}"
     elif status is SceneStatus.OK:
-        message = f"{count}, target {target} by rule '{rule.rule}'"
+        message = f"{count}, target {target} by " + (f"rule '{rule.rule}'" if choose is None else "its name")
     else:
         message, doubt = doubt, ""
     remarks = [doubt] * bool(doubt) + describe_objects(objects, evidence, seen.registration)
@@ -161,4 +173,5 @@ def _scene(
         seen.registration,
         task.timings,
         task.counts,
+        [pose for side, pose in poses.items() if side not in SIDES],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -91,7 +91,8 @@ class ObjectEvidence:
     """How well one object is known.
 
     Attributes:
-        left_points, right_points: points that each camera contributes, before the views are fused.
+        left_points, right_points, more_points: points that each camera contributes, and all further ones together,
+            before the views are fused.
         residual: RMS point-to-plane distance between the two views of it [m]; NaN where they share nothing.
         overlap: part of the right view's points that the left view confirms.
         coverage: density of its points relative to a surface with a point in every voxel, in [0, 1].
@@ -110,18 +111,19 @@ class ObjectEvidence:
     displacement: float = 0.0
     consistent: bool = True
     compared: bool = False
+    more_points: int = 0
 
     @property
     def views(self) -> int:
-        """Number of cameras that saw it."""
-        return (self.left_points > 0) + (self.right_points > 0)
+        """Number of cameras that saw it; all further ones count as one."""
+        return (self.left_points > 0) + (self.right_points > 0) + (self.more_points > 0)
 
     @property
     def confidence(self) -> float:
         """In [0, 1]: the share of the surface that is measured, halved for one view, 0 where the views disagree."""
         if not self.consistent:
             return 0.0
-        return self.coverage * (1.0 - self.transparency) * (1.0 if self.views == 2 else 0.5)
+        return self.coverage * (1.0 - self.transparency) * (1.0 if self.views > 1 else 0.5)
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class Scene:
         registration: None for a single view.
         timings: stage → wall time [s], in order.
         counts: stage → points (or objects) left after it, in order.
+        T_world_more: poses of further cameras, as used and refined.
     """
 
     status: SceneStatus
@@ -158,6 +161,13 @@ class Scene:
     registration: RegistrationResult | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    T_world_more: Sequence[Array] = ()
+
+    @property
+    def viewpoints(self) -> list[Array]:
+        """Where the cameras stand, (3,) each [m]."""
+        poses = (self.T_world_left, self.T_world_right, *self.T_world_more)
+        return [pose[:3, 3] for pose in poses if pose is not None]
 
     @property
     def registration_residual(self) -> float:

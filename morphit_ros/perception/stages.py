@@ -1,4 +1,4 @@
-"""The stages from two depth clouds to objects: what is known after each goes into the next."""
+"""The stages from depth clouds to objects: what is known after each goes into the next."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from morphit_ros.perception.segmentation.objects import Objects, find_objects
 from morphit_ros.perception.summary import describe_empty, describe_nothing
 from morphit_ros.perception.tabletop.table import bound_table, refine_plane
 from morphit_ros.perception.thinning import thin_view, view_bounds
-from morphit_ros.perception.views.extrinsics_check import as_placed, check_extrinsics, plane_misfit
+from morphit_ros.perception.views.extrinsics_check import as_placed, check_extrinsics, joined, plane_misfit
 from morphit_ros.perception.views.fusion import FusedCloud, fuse_views
 from morphit_ros.perception.views.registration import register_views
 from morphit_ros.perception.views.view import CameraView
@@ -48,7 +48,7 @@ class Seen(NamedTuple):
     Attributes:
         views: of the cameras that saw something.
         placed: whether their points are in the world frame; a lone camera without a pose is the world.
-        registration: of two views.
+        registration: of the first two views.
         motion: of the right view, as it was refused.
         table: once it was found.
         fused, labels: the views in one, and for each of its points `ON_TABLE`, `LOOSE` or the index of its object.
@@ -187,7 +187,7 @@ def estimate_surfaces(task: Task, seen: Seen) -> Seen:
 
 
 def register(task: Task, seen: Seen) -> Seen:
-    """Two views brought together: refined or checked where both poses are known, found where one is not."""
+    """All views brought together: refined or checked where the poses are known, found where one of two is not."""
     if len(seen.views) == 1:
         return seen
     if seen.placed:
@@ -202,18 +202,21 @@ def register(task: Task, seen: Seen) -> Seen:
 
 
 def _check_extrinsics(task: Task, seen: Seen) -> Seen:
-    """Correct the right view a little, or stop; where only objects disagree, decide once they are known."""
-    settings, (left, right) = task.config.registration, seen.views
-    fixed, tested = as_placed(left), as_placed(right)
-    motion, registration = check_extrinsics(fixed, tested, task.config.crop.voxel_size, settings)
-    seen = seen._replace(registration=registration, motion=motion)
-    if registration.succeeded:
-        if settings.refine:
-            right.move(motion)
-    elif not plane_misfit(fixed, tested) <= settings.max_residual:
-        right.move(motion)
-        message = f"{registration.message}; calibrate the cameras' extrinsics again"
-        raise StoppedError(SceneStatus.EXTRINSICS_INCONSISTENT, message, seen)
+    """Correct all views but the first a little, or stop; where only objects disagree, decide once they are known."""
+    settings = task.config.registration
+    for number, view in enumerate(seen.views[1:], start=1):
+        # Cameras that face each other share little: each is held against all before it.
+        fixed, tested = joined(seen.views[:number]), as_placed(view)
+        motion, registration = check_extrinsics(fixed, tested, task.config.crop.voxel_size, settings, view.side)
+        if number == 1:
+            seen = seen._replace(registration=registration, motion=motion)
+        if registration.succeeded:
+            if settings.refine:
+                view.move(motion)
+        elif not plane_misfit(fixed, tested) <= settings.max_residual:
+            view.move(motion)
+            message = f"{registration.message}; calibrate the cameras' extrinsics again"
+            raise StoppedError(SceneStatus.EXTRINSICS_INCONSISTENT, message, seen)
     return seen
 
 
@@ -308,5 +311,5 @@ def evidence_of(task: Task, seen: Seen, count: int) -> tuple[list[ObjectEvidence
         seen.views[1].move(seen.motion)
         as_fitted = gather_evidence(seen.views, labels, count, task.config, most_displaced)
         seen.views[1].move(invert_transform(seen.motion))
-        shared = [known for known in as_fitted if known.views == 2]
+        shared = [known for known in as_fitted if known.views > 1]
         return as_given, len(shared) > 1 and all(known.consistent for known in shared)

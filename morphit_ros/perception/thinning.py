@@ -13,6 +13,7 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, plane_axes
 from morphit_ros.geometry.voxel_grid import PlaneCells, crop_to_voxels
 from morphit_ros.perception.configuration import CropConfig
+from morphit_ros.perception.synchronizer import SIDES
 
 # The box of a cloud whose place in the world is not known yet: everything within the largest range.
 _ANYWHERE = 100.0
@@ -53,8 +54,10 @@ class ThinnedView(NamedTuple):
 
 
 def view_bounds(side: str, config: CropConfig, workspace: bool) -> Bounds:
-    """The bounds of the camera at `side`; the workspace's box only if `workspace`."""
-    depth = (getattr(config, f"{side}_min_range"), getattr(config, f"{side}_max_range"))
+    """The bounds of the camera at `side`, the widest for further ones; the workspace's box only if `workspace`."""
+    sides = (side,) if side in SIDES else SIDES
+    nearest = min(getattr(config, f"{name}_min_range") for name in sides)
+    depth = (nearest, max(getattr(config, f"{name}_max_range") for name in sides))
     box: tuple[Sequence[float], Sequence[float]] = (config.workspace_min, config.workspace_max)
     if not workspace:
         box = ((-_ANYWHERE,) * 3, (_ANYWHERE,) * 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.boundary import boundary_edges, welded_faces
-from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.mesh import TriangleMesh, sample_surface_evenly
+from morphit_ros.geometry.primitives import box_mesh, capsule_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import Array, check_transform
 from morphit_ros.geometry.triangle_tree import TriangleTree
 from morphit_ros.geometry.winding_number import InsideTest
@@ -21,6 +23,9 @@ _DIMENSIONS = {
 }  # fmt: skip
 # Triangles of a mesh: more take seconds to be sorted.
 MOST_TRIANGLES = 2_000_000
+# Points on a surface: so far apart [m], at most so many of one solid before those are left out that are further from an
+# object than a hand reaches with its fingers at it, or lower above a table than it is known [m].
+_SPACING, _MOST_POINTS, _BESIDE, _ABOVE = 0.006, 200_000, 0.3, 0.005
 
 
 @dataclass(frozen=True)
@@ -89,3 +94,44 @@ class Solid:
         if self.mesh is None or len(boundary_edges(welded_faces(self.mesh.vertices, self.mesh.faces))):
             return None
         return InsideTest(self.mesh)
+
+
+def points_beside(solids: Iterable[Solid], points: Array, T_frame_table: Array | None) -> Array:
+    """(M, 3) on the surfaces of solids, above a table and near an object: what stands there as if it had been seen [m].
+
+    Perception leaves out what is known to stand there, and grasps and pushes are planned on points.
+
+    Args:
+        solids: all in one frame.
+        points: (N, 3) of the object, in that frame [m].
+        T_frame_table: (4, 4) of the table in that frame, z up; None: all of the solids counts.
+    """
+    rng, found = np.random.default_rng(0), [np.empty((0, 3))]
+    low, high = points.min(axis=0) - _BESIDE, points.max(axis=0) + _BESIDE
+    for solid in solids:
+        mesh = _surface(solid)
+        count = int(np.clip(mesh.area / _SPACING**2, 1, _MOST_POINTS))
+        pose = solid.T_world_solid
+        there = sample_surface_evenly(mesh, count, rng)[0] @ pose[:3, :3].T + pose[:3, 3]
+        there = there[((there >= low) & (there <= high)).all(axis=1)]
+        if T_frame_table is not None:
+            there = there[(there - T_frame_table[:3, 3]) @ T_frame_table[:3, 2] > _ABOVE]
+        found.append(there)
+    return np.concatenate(found)
+
+
+def _surface(solid: Solid) -> TriangleMesh:
+    """In the solid's own frame; what a mesh is grown by is left out."""
+    size = solid.dimensions.tolist()
+    match solid.kind:
+        case GeometryKind.BOX:
+            return box_mesh(size)
+        case GeometryKind.CYLINDER:
+            return cylinder_mesh(*size)
+        case GeometryKind.CAPSULE:
+            return capsule_mesh(*size)
+        case GeometryKind.SPHERE:
+            return sphere_mesh(*size)
+        case GeometryKind.MESH:
+            assert solid.mesh is not None
+            return solid.mesh

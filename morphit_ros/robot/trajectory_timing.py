@@ -16,6 +16,8 @@ from morphit_ros.robot.motion_types import Trajectory
 
 # Between two looks at what is carried [s].
 _ROW_TIME = 0.01
+# Stations between two positions of a line at which its speed is decided.
+_STATIONS = 4
 
 
 def peak_velocities(trajectory: Trajectory) -> Array:
@@ -104,12 +106,14 @@ def time_line(
 ) -> Trajectory:
     """Time a dense joint path so that the tip speeds up, cruises and slows down along it.
 
+    Where the joints need more time, as near a singular position, it slows down there, and not all along.
+
     Args:
         joint_names: J names.
         positions: (N, J), N >= 2 [rad].
         lengths: (N,) way of the tip up to each position, strictly increasing from 0 [m or rad].
         speed, acceleration: largest of the tip, in the unit of `lengths`.
-        velocity_limits, acceleration_limits: (J,) [rad/s], [rad/s²]; where the joints need it, the motion is slower.
+        velocity_limits, acceleration_limits: (J,) [rad/s], [rad/s²].
         time_step: of the rows [s].
     """
     from scipy.interpolate import CubicSpline
@@ -125,7 +129,50 @@ def time_line(
     on_ramp = 0.5 * acceleration * np.minimum(rising, ramp) ** 2 + cruise * np.maximum(rising - ramp, 0.0)
     distance = np.where(times <= duration / 2.0, on_ramp, total - on_ramp)
     velocity = acceleration * np.minimum(rising, ramp)
-    rows, rates = path(distance), path(distance, 1) * velocity[:, None]
-    rows[0], rows[-1] = positions[0], positions[-1]
-    rates[0] = rates[-1] = 0.0
-    return slowed_to_limits(Trajectory(joint_names, times, rows, rates), velocity_limits, acceleration_limits)
+
+    def timed(times: Array, distance: Array, velocity: Array) -> Trajectory:
+        rows, rates = path(distance), path(distance, 1) * velocity[:, None]
+        rows[0], rows[-1] = positions[0], positions[-1]
+        rates[0] = rates[-1] = 0.0
+        return slowed_to_limits(Trajectory(joint_names, times, rows, rates), velocity_limits, acceleration_limits)
+
+    whole = timed(times, distance, velocity)
+    if whole.duration <= times[-1]:
+        return whole
+    stations: Array = np.linspace(0.0, total, max(3, _STATIONS * (len(lengths) - 1) + 1))
+    speeds = _speeds(stations, np.abs(path(stations, 1)), np.abs(path(stations, 2)), cruise, acceleration,
+                     velocity_limits, acceleration_limits)  # fmt: skip
+    return min(whole, timed(*_rows(stations, speeds, time_step)), key=lambda trajectory: trajectory.duration)
+
+
+def _speeds(
+    stations: Array, slopes: Array, bends: Array, cruise: float, acceleration: float, velocity_limits: Array,
+    acceleration_limits: Array,
+) -> Array:  # fmt: skip
+    """Speeds (N,) of the tip at stations (N,) along a path, at rest at both ends, within the limits of time_line.
+
+    `slopes` and `bends` (N, J) are magnitudes of each joint's first and second derivative along the path: half of its
+    acceleration is for the bends, half for speeding up and slowing down.
+    """
+    least = 1e-12
+    speeds = np.minimum(cruise, (velocity_limits / np.maximum(slopes, least)).min(axis=1))
+    speeds = np.minimum(speeds, np.sqrt((0.5 * acceleration_limits / np.maximum(bends, least)).min(axis=1)))
+    speeds[[0, -1]] = 0.0
+    gains = np.minimum(acceleration, (0.5 * acceleration_limits / np.maximum(slopes, least)).min(axis=1))
+    gains = 2.0 * np.minimum(gains[1:], gains[:-1]) * np.diff(stations)
+    for step in range(len(gains)):
+        speeds[step + 1] = min(speeds[step + 1], math.sqrt(speeds[step] ** 2 + gains[step]))
+    for step in reversed(range(len(gains))):
+        speeds[step] = min(speeds[step], math.sqrt(speeds[step + 1] ** 2 + gains[step]))
+    return speeds
+
+
+def _rows(stations: Array, speeds: Array, time_step: float) -> tuple[Array, Array, Array]:
+    """Times, ways and speeds (M,) at about equal times, with constant accelerations between stations (N,)."""
+    steps = 2.0 * np.diff(stations) / (speeds[1:] + speeds[:-1])
+    ends = np.concatenate([[0.0], np.cumsum(steps)])
+    times = np.linspace(0.0, ends[-1], max(3, math.ceil(ends[-1] / time_step) + 1))
+    part = np.clip(np.searchsorted(ends, times, side="right") - 1, 0, len(steps) - 1)
+    since, gains = times - ends[part], np.diff(speeds) / steps
+    ways = stations[part] + (speeds[part] + 0.5 * gains[part] * since) * since
+    return times, np.clip(ways, 0.0, stations[-1]), speeds[part] + gains[part] * since

@@ -66,7 +66,7 @@ OBJECT_NAMES: tuple[str, ...] = (
 def available_objects(data_dir: str | Path | None = None) -> tuple[str, ...]:
     """The names of what can be grasped whose files are there; our own need none."""
     folder = data_directory(data_dir)
-    there = [name for name in OWN_OBJECTS if name != TOO_WIDE]
+    there = [name for name in OWN_OBJECTS if name not in TOO_WIDE]
     for name in OBJECT_NAMES[len(OWN_OBJECTS) :]:
         key = name.rpartition("/")[2]
         path = folder / "grasp" / "known" / f"{key}.obj" if name.startswith("known/") else folder / "ycb" / key

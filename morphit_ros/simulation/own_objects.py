@@ -1,6 +1,6 @@
 """The package's own objects, built from parametric solids with the sizes and masses of real ones.
 
-Each stands or lies on z = 0. All but the crate can be grasped with an 80 mm opening in at least one way.
+Each stands or lies on z = 0. All but the crate and the ball can be grasped with an 80 mm opening in at least one way.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from morphit_ros.geometry.primitives import sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.simulation.solids import SolidPart, block, lathe, loft, tube
 
@@ -131,6 +132,12 @@ def _crate() -> list[SolidPart]:
     return [block((0.120, 0.160, 0.070), (0.0, 0.0, 0.035), bevel=0.0015)]
 
 
+def _play_ball() -> list[SolidPart]:
+    """A ball of 0.2 m, of facets of 6.5 mm: too large for the hands here."""
+    ball = sphere_mesh(0.1, 96).transformed(make_transform(translation=[0.0, 0.0, 0.1]))
+    return [SolidPart(ball, (ball,))]
+
+
 def _t_block() -> list[SolidPart]:
     """A wooden T that lies flat: bar 120 × 35 mm, stem 35 × 75 mm, 40 mm high."""
     return [
@@ -165,7 +172,7 @@ def _bottle() -> list[SolidPart]:
 
 
 # What no hand here can grasp, and so no benchmark of grasps draws.
-TOO_WIDE = "crate"
+TOO_WIDE = ("crate", "play_ball")
 OWN_OBJECTS: dict[str, ObjectDesign] = {
     "mug": ObjectDesign(_mug, 0.300, (0.20, 0.45, 0.62)),
     "wine_glass": ObjectDesign(_wine_glass, 0.150, (0.62, 0.74, 0.78)),
@@ -174,4 +181,5 @@ OWN_OBJECTS: dict[str, ObjectDesign] = {
     "t_block": ObjectDesign(_t_block, 0.220, (0.70, 0.50, 0.32)),
     "bottle": ObjectDesign(_bottle, 0.520, (0.24, 0.55, 0.36)),
     "crate": ObjectDesign(_crate, 0.350, (0.55, 0.42, 0.28)),
+    "play_ball": ObjectDesign(_play_ball, 0.500, (0.75, 0.30, 0.25)),
 }

@@ -194,3 +194,10 @@ def add_camera(spec: Any, name: str, T_world_camera: Array, vertical_fov: float,
 def object_pose_on_table(x: float, y: float, yaw: float) -> Array:
     """``T_world_object`` of an object that stands on the table, turned about the vertical [rad]."""
     return make_transform(matrix_from_rpy((0.0, 0.0, yaw)), (x, y, 0.0))
+
+
+def lying_pose_on_table(item: SimulatedObject, x: float, y: float, yaw: float) -> Array:
+    """``T_world_object`` of an object that lies on its side, its top against a heading [rad], its mass at a place."""
+    turn = matrix_from_rpy((0.0, -0.5 * np.pi, yaw))
+    lowest = min(float((piece.vertices @ turn[2]).min()) for piece in item.pieces)
+    return make_transform(turn, [x, y, 0.0] - (turn @ item.center_of_mass) * [1.0, 1.0, 0.0] - [0.0, 0.0, lowest])

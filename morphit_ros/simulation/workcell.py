@@ -36,6 +36,7 @@ from morphit_ros.simulation.scene import (
     add_fixture,
     add_object,
     add_table,
+    lying_pose_on_table,
     new_scene,
     object_pose_on_table,
 )
@@ -51,6 +52,8 @@ _MEMORY = 16 << 20
 # Objects that are to settle lose their motion in this time: so falling they reach 0.5 m/s [s].
 _SETTLING_RATE = 20.0
 _FALLING_SPEED = 9.81 / _SETTLING_RATE
+# Cameras that may be there; the first two are.
+CAMERAS = ("left", "right", "third", "fourth")
 # Views for people: eye, target [m], vertical field of view [rad].
 _VIEWS = {
     "overview": ((0.75, -1.75, 0.85), (0.36, 0.0, 0.24), 0.66),
@@ -69,6 +72,9 @@ class WorkcellConfig(Config):
     object_x: float = parameter(0.5, "Position of the object along x [m]", minimum=-2.0, maximum=2.0)
     object_y: float = parameter(0.0, "Position of the object along y [m]", minimum=-2.0, maximum=2.0)
     object_yaw: float = parameter(0.0, "Heading of the object [rad]", minimum=-6.3, maximum=6.3)
+    object_lies: bool = parameter(
+        False, "The object lies on its side, its top against object_yaw, its centre of mass above object_x, object_y"
+    )
     others: str = parameter(
         "",
         "Further objects, names with spaces between, drawn around the first; or NAME@X,Y,YAW to stand there [m, rad]",
@@ -96,13 +102,19 @@ class WorkcellConfig(Config):
     )
     left_camera_position: tuple[float, ...] = parameter((0.88, 0.32, 0.45), "Left camera in the world [m]", length=3)
     right_camera_position: tuple[float, ...] = parameter((0.88, -0.32, 0.45), "Right camera in the world [m]", length=3)
-    camera_target: tuple[float, ...] = parameter((0.5, 0.0, 0.05), "Point that both cameras look at [m]", length=3)
+    third_camera_position: tuple[float, ...] = parameter((), "A further camera in the world [m]; empty: none")
+    fourth_camera_position: tuple[float, ...] = parameter((), "One more [m]; empty: none")
+    camera_target: tuple[float, ...] = parameter((0.5, 0.0, 0.05), "Point that all cameras look at [m]", length=3)
     camera: CameraConfig = nested(CameraConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.base_position) not in (0, 3):
             raise InvalidInputError("base_position", f"{len(self.base_position)} numbers", "3 numbers x y z, or none")
+        for name in CAMERAS:
+            field = f"{name}_camera_position"
+            if len(position := getattr(self, field)) not in (0, 3):
+                raise InvalidInputError(field, f"{len(position)} numbers", "3 numbers x y z, or none")
         if not self.base_position and self.base_yaw != 0.0:
             raise InvalidInputError("base_yaw", self.base_yaw, "0 without base_position", "Give a base_position too.")
 
@@ -113,9 +125,10 @@ def _load_object(config: WorkcellConfig) -> SimulatedObject:
 
 
 class Workcell:
-    """Robot with gripper, table, objects, two depth cameras. Time passes only in `step`.
+    """Robot with gripper, table, objects, two depth cameras or up to four. Time passes only in `step`.
 
     Attributes:
+        camera_names: of `CAMERAS`, those that are there.
         object: the first of the objects.
         objects: all of them.
         wrist_link: whose frame `wrench` is in.
@@ -132,8 +145,6 @@ class Workcell:
         InvalidInputError: a configuration that cannot be built; names the field.
         MissingDependencyError: MuJoCo is not installed.
     """
-
-    camera_names: tuple[str, ...] = ("left", "right")
 
     def __init__(
         self,
@@ -168,8 +179,9 @@ class Workcell:
         position = config.base_position or self.robot.base_position
         yaw = config.base_yaw if config.base_position else self.robot.base_yaw
         self.T_world_base = make_transform(matrix_from_rpy((0.0, 0.0, yaw)), position)
-        positions = {"left": config.left_camera_position, "right": config.right_camera_position}
-        self._T_world_camera = {name: look_at(eye, config.camera_target) for name, eye in positions.items()}
+        positions = {name: getattr(config, f"{name}_camera_position") for name in CAMERAS}
+        self._T_world_camera = {name: look_at(eye, config.camera_target) for name, eye in positions.items() if eye}
+        self.camera_names = tuple(self._T_world_camera)
 
         description = load_robot_description(self.robot.description)
         spec = new_scene(config.timestep)
@@ -232,10 +244,11 @@ class Workcell:
         """``T_world_object`` (4, 4) of each object at the start."""
         if config.heap:
             return heap(np.array([config.object_x, config.object_y]), self.objects, config.seed)
-        standing = object_pose_on_table(config.object_x, config.object_y, config.object_yaw)
+        place = config.object_x, config.object_y, config.object_yaw
+        first = lying_pose_on_table(self.object, *place) if config.object_lies else object_pose_on_table(*place)
         loose = [item for item, place in zip(self.objects[1:], self._places, strict=True) if place is None]
-        drawn = iter(scatter(self.object, standing, loose, config.seed))
-        return [standing, *(next(drawn) if place is None else object_pose_on_table(*place) for place in self._places)]
+        drawn = iter(scatter(self.object, first, loose, config.seed))
+        return [first, *(next(drawn) if place is None else object_pose_on_table(*place) for place in self._places)]
 
     def _geoms_below(self, name: str) -> NDArray[np.bool_]:
         """Which geoms belong to a body or to what it carries."""

@@ -26,7 +26,7 @@ from .distances.primitives import (
 from .fits.config import LinkFitConfig as LinkFitConfig, SuperovoidFitConfig as SuperovoidFitConfig
 from .fits.errors import FitErrors as FitErrors
 from .fits.fit import SuperovoidFitResult as SuperovoidFitResult, fit_superovoid as fit_superovoid
-from .robots.clearance import ObjectClearance as ObjectClearance
+from .robots.clearance import ObjectClearance as ObjectClearance, hand_of_boxes as hand_of_boxes
 from .robots.model_file import load_model as load_model, save_model as save_model
 from .robots.robot_fit import fit_robot_superovoids as fit_robot_superovoids
 from .robots.robot_model import LinkSuperovoids as LinkSuperovoids, RobotSuperovoids as RobotSuperovoids

@@ -125,7 +125,7 @@ def test_grasps_on_hidden_sides_beside_something_are_not_made_at_once() -> None:
             labels=np.repeat([0, 1], 50), obstacle_points=lambda chosen: clouds[1 - chosen],
         )  # fmt: skip
         try:
-            return work._attempt(scene, 0, np.zeros((2, 3)), 0.0, clouds)[0].stage
+            return work._attempt(scene, 4, np.zeros((2, 3)), 0.0, {4: clouds[0], 7: clouds[1]})[0].stage
         except Chosen as chosen:
             return chosen.args[0]
 

@@ -182,6 +182,17 @@ def test_camera_topics_are_remapped_only_where_they_differ() -> None:
         assert found[name].remappings == {"left/points": "/camera_1/depth/points"}
 
 
+def test_a_real_third_camera_has_topic_and_pose() -> None:
+    given = ("cameras:=3", "third_points:=/wall/points", "third_extrinsics:=0.1 0.5 0.6 0 0 0 1")
+    seeing = nodes(*REAL, *given)["scene_perception"]
+    assert seeing.parameters["cameras"] == 3
+    assert seeing.parameters["third_extrinsics"] == pytest.approx([0.1, 0.5, 0.6, 0.0, 0.0, 0.0, 1.0])
+    assert seeing.remappings == {"third/points": "/wall/points"}
+    for count in ("1", "5"):
+        with pytest.raises(InvalidInputError, match="cameras"):
+            nodes(f"cameras:={count}")
+
+
 def test_extrinsics_are_seven_numbers() -> None:
     pose = "left_extrinsics:=0.5 -0.1, 0.6 0 0.7071068 0 0.7071068"
     assert nodes(pose)["scene_perception"].parameters["left_extrinsics"] == pytest.approx(

@@ -26,8 +26,7 @@ FRAMES: dict[str, str] = {
     "sphere_markers": LINKS,
     # In the frame of the root link.
     "motion_markers": LINKS,
-    "left/points": "left_camera_optical_frame",
-    "right/points": "right_camera_optical_frame",
+    **{f"{side}/points": f"{side}_camera_optical_frame" for side in ("left", "right", "third", "fourth")},
     **dict.fromkeys(
         ("scene", "object_cloud", "scene_markers", "grasp_markers", "contact_markers", "object_pose", "overview/image"),
         "world",
@@ -92,7 +91,7 @@ def displayed_topics() -> list[str]:
 
 
 def test_every_displayed_frame_is_connected_to_the_fixed_frame() -> None:
-    found = nodes()
+    found = nodes("cameras:=4")
     tree = parents(found)
     (description,) = (n.parameters["robot_description"] for n in found if n.executable == "robot_state_publisher")
     links = {link.get("name", "") for link in ElementTree.fromstring(description).iter("link")}
@@ -133,6 +132,21 @@ def test_frames_are_where_the_simulation_has_them(tmp_path: Path) -> None:
     forward = np.array([0.4, 0.0, 0.0]) - [0.7, 0.4, 0.5]
     assert T_world_left[:3, 2] == pytest.approx(forward / np.linalg.norm(forward), abs=1e-8)
     assert transforms["right_camera_optical_frame"][1][:3, 3] == pytest.approx([0.88, -0.32, 0.45])
+
+
+def test_further_cameras_of_the_simulation_are_where_the_job_puts_them() -> None:
+    found = nodes("cameras:=4")
+    parameters = {node.node_name: node.parameters for node in found}
+    assert parameters["scene_perception"]["cameras"] == 4
+    placed = parameters["workcell_sim"]
+    transforms = static_transforms(found)
+    for side in ("third", "fourth"):
+        eye = placed[f"{side}_camera_position"]
+        assert transforms[f"{side}_camera_optical_frame"][1][:3, 3] == pytest.approx(eye)
+    three = nodes("cameras:=3")
+    assert all("fourth_camera_position" not in node.parameters for node in three)
+    assert "fourth_camera_optical_frame" not in static_transforms(three)
+    assert "third_camera_optical_frame" not in static_transforms(nodes())
 
 
 def test_base_of_another_robot_is_where_its_file_says() -> None:

@@ -16,6 +16,8 @@ from morphit_ros.bringup.job import MOST_RESTARTS, REFUSED, RESTARTS_FORGOTTEN, 
 from morphit_ros.bringup.output import LineSplitter, PrefixedOutput
 from morphit_ros.bringup.supervisor import ChildProcess, run_processes
 
+# Longer than anything takes where it works [s].
+PATIENCE = 60.0
 LONG = "import signal; signal.pause()"
 IGNORE = """
 import signal
@@ -48,13 +50,13 @@ def fifo(tmp_path: Path) -> Path:
 
 
 def ends(pid: int) -> bool:
-    """Whether a process, that need not be a child, has ended or does so within ten seconds."""
+    """Whether a process, that need not be a child, has ended or does so in time."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([handle], [], [], 10.0)[0])
+        return bool(select.select([handle], [], [], PATIENCE)[0])
     finally:
         os.close(handle)
 
@@ -239,7 +241,7 @@ def start_supervisor(
 def test_signal_ends_everything_and_a_job_without_an_end_of_its_own_is_done(number: signal.Signals) -> None:
     process, pids = start_supervisor(LONG)
     process.send_signal(number)
-    text, _ = process.communicate(timeout=20)
+    text, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert f"ended by {number.name}" in text
     assert all(ends(pid) for pid in pids)
@@ -248,7 +250,7 @@ def test_signal_ends_everything_and_a_job_without_an_end_of_its_own_is_done(numb
 def test_signal_before_the_end_of_a_job_is_told_by_the_exit_status() -> None:
     process, pids = start_supervisor(LONG, when_ended=WhenEnded.END_JOB)
     process.send_signal(signal.SIGINT)
-    text, _ = process.communicate(timeout=20)
+    text, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + signal.SIGINT
     assert "ended by SIGINT" in text
     assert all(ends(pid) for pid in pids)
@@ -257,7 +259,7 @@ def test_signal_before_the_end_of_a_job_is_told_by_the_exit_status() -> None:
 def test_a_stop_that_needs_to_kill_is_no_success() -> None:
     process, pids = start_supervisor(LONG, before=IGNORE)
     process.send_signal(signal.SIGINT)
-    text, _ = process.communicate(timeout=20)
+    text, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "killing" in text
     assert all(ends(pid) for pid in pids)
@@ -269,7 +271,7 @@ def test_children_of_a_killed_supervisor_do_not_outlive_it_nor_do_their_files(tm
     (folder / "node.yaml").touch()
     process, pids = start_supervisor(LONG, before=IGNORE, folder=str(folder))
     process.kill()
-    process.wait(timeout=10)
+    process.wait(timeout=PATIENCE)
     assert all(ends(pid) for pid in pids)
     assert not folder.exists()
     assert process.stdout is not None
@@ -281,7 +283,7 @@ def test_children_of_a_killed_supervisor_may_stop_what_they_move_before_they_die
     note = f"import signal\nsignal.signal(signal.SIGINT, lambda *_: open({str(stopped)!r}, 'w').close())\n"
     process, pids = start_supervisor("while True: signal.pause()", before=note)
     process.kill()
-    process.wait(timeout=10)
+    process.wait(timeout=PATIENCE)
     assert all(ends(pid) for pid in pids)
     assert stopped.exists()
     assert process.stdout is not None

@@ -62,6 +62,14 @@ def test_one_distance_function_plans_and_executes() -> None:
         assert found[name].parameters["min_clearance"] == -0.01
 
 
+def test_one_clearance_for_grasps_and_paths() -> None:
+    assert "clearance" not in nodes("clearance:=superovoids")["motion_planning"].parameters
+    found = nodes("clearance:=world", "superovoids:=panda_fine")
+    assert found["grasp_execution"].parameters["clearance"] == "world"
+    planning = found["motion_planning"].parameters
+    assert (planning["clearance"], planning["model"]) == ("superovoids", "panda_fine")
+
+
 def test_neural_object_and_cover_where_asked_for() -> None:
     found = nodes("neural:=true", "density:=1200", "cover:=3x3")
     assert set(found) - set(nodes()) == {"neural_object", "cover_sim", "cover_control"}

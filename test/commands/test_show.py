@@ -31,8 +31,9 @@ def test_a_story_is_the_jobs_arguments_and_the_same_for_a_seed() -> None:
     for seed in (0, 5):
         given = story(seed)
         assert given == story(seed)
-        names = [node.node_name for node in find_job("grasp").nodes(given)]
-        assert {"task_execution", "person_monitor", "pick_client"} <= set(names)
+        nodes = {node.node_name: node for node in find_job("grasp").nodes(given)}
+        assert {"task_execution", "person_monitor", "pick_client"} <= set(nodes)
+        assert nodes["scene_perception"].parameters["cameras"] == 3
         assert len(given["others"].split()) == 6
     assert story(0)["others"] != story(5)["others"]
 

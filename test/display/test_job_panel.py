@@ -10,7 +10,15 @@ import pytest
 
 from morphit_ros.cover.model import Cover
 from morphit_ros.display.cover_scene import CoverScene
-from morphit_ros.display.job_panel import ASKED, STOP, answer_html, clearance_scales, nodes_html, task_html
+from morphit_ros.display.job_panel import (
+    ASKED,
+    STOP,
+    answer_html,
+    clearance_scales,
+    nearest_html,
+    nodes_html,
+    task_html,
+)
 from morphit_ros.display.neural_scene import NeuralScene
 from morphit_ros.display.panel import BAD_COLOR, DOUBT_COLOR, GOOD_COLOR
 from morphit_ros.display.scene import ViewerScene, first_along
@@ -90,17 +98,34 @@ def test_objects_are_chosen_before_clouds_and_hidden_clouds_never(scene: ViewerS
     np.testing.assert_allclose(node(scene, "objects/points").points, [[0.3, 0.0, 1.0]])
 
 
+def test_each_object_has_its_name_beside_it_as_long_as_it_is_seen(scene: ViewerScene) -> None:
+    low, high = np.zeros((1, 3)), np.array([[0.1, 0.2, 0.0], [0.1, 0.2, 0.3]])
+    scene.set_objects([low, high], target=1, names=["object_7", "object_4"])
+    shown = node(scene, "objects/object_4")
+    assert shown.text == "object_4"
+    np.testing.assert_allclose(shown.position, [0.1, 0.2, 0.3])
+    # It goes along with it, and away with it.
+    scene.set_objects([high + 0.1], names=["object_4"])
+    np.testing.assert_allclose(shown.position, [0.2, 0.3, 0.4])
+    assert node(scene, "objects/object_7") is None
+    scene.clear("objects")
+    assert node(scene, "objects/object_4") is None
+
+
 def test_the_target_is_a_box_around_its_object(scene: ViewerScene) -> None:
     corners = np.array([[0.1, 0.1, 0.0], [0.2, 0.3, 0.1]])
-    scene.set_objects([corners])
-    scene.set_target([0.1, 0.1, 0.0])
+    scene.set_objects([corners + 1.0, corners], names=["object_7", "object_4"])
+    assert scene.set_target([0.1, 0.1, 0.0]) == "object_4"
     shown = np.asarray(node(scene, "target/box").points).reshape(-1, 3)
     np.testing.assert_allclose(np.ptp(shown, axis=0), np.ptp(corners, axis=0) + 0.008, atol=1e-6)
-    scene.set_target([0.5, 0.5, 0.0])
+    assert scene.set_target([0.5, 0.5, 0.0]) == ""
     shown = np.asarray(node(scene, "target/box").points).reshape(-1, 3)
     np.testing.assert_allclose(shown.mean(axis=0), [0.5, 0.5, 0.0], atol=1e-6)
-    scene.set_target(None)
+    assert scene.set_target(None) == ""
     assert node(scene, "target/box") is None
+    # Objects have no names where nobody gives them any.
+    scene.set_objects([corners])
+    assert scene.set_target([0.1, 0.1, 0.0]) == ""
     with pytest.raises(InvalidInputError):
         scene.set_target([np.nan, 0.0, 0.0])
 
@@ -141,3 +166,10 @@ def test_a_task_shows_its_tree_with_reasons_and_nothing_of_it_as_markup() -> Non
     assert "padding-left:0.0em" in text and "padding-left:1.0em" in text
     assert GOOD_COLOR in text and DOUBT_COLOR in text and BAD_COLOR in text
     assert BAD_COLOR in task_html("taken back", (), failed=True)
+
+
+def test_the_nearest_pair_is_named_with_its_number() -> None:
+    said = nearest_html(("panda_hand", "<cup>"), 0.01234, np.nan)
+    assert "panda_hand – &lt;cup&gt;: 12.34 mm" in said
+    assert "5.00 mm" in nearest_html(("a", "b"), 0.3, 0.005)
+    assert nearest_html(("", ""), np.nan, np.nan) == ""

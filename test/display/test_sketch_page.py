@@ -283,7 +283,10 @@ def test_a_large_photograph_is_laid_behind_as_a_smaller_one_and_stays(served: Sk
         chosen = browser.call("DOM.querySelector", nodeId=root, selector="#picture")["nodeId"]
         browser.call("DOM.setFileInputFiles", nodeId=chosen, files=[str(tmp_path / "photo.png")])
         sketcher.wait("backdrop !== null")
+        # The picture comes before the state that says it is not saved yet; until then there is nothing to save.
+        sketcher.wait("!S.saved")
         sketcher.click("#save")
+        sketcher.wait("S.saved")
         sketcher.picture(tmp_path / "behind.png")
     picture = load_sketch(tmp_path / "hand.yaml").picture
     assert picture is not None

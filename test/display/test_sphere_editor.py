@@ -9,7 +9,8 @@ import io
 import json
 import shutil
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -523,10 +524,17 @@ class Browser:
 
     def __init__(self, page: Any) -> None:
         self._page = page
-        script = "JSON.stringify(document.querySelector('canvas').getBoundingClientRect())"
+        script = "JSON.stringify(document.querySelector('canvas')?.getBoundingClientRect() ?? {})"
+        end = time.monotonic() + TIMEOUT
+        box: dict[str, float] = {}
+        while not box.get("width"):
+            assert time.monotonic() < end, "the page has no scene"
+            self.pause(1)
+            reply = page.call("Runtime.evaluate", expression=script, returnByValue=True)
+            box = json.loads(reply["result"]["value"])
+        # What is around the scene may still take from its size.
         self.pause(8)
-        reply = page.call("Runtime.evaluate", expression=script, returnByValue=True)
-        box = json.loads(reply["result"]["value"])
+        box = json.loads(page.call("Runtime.evaluate", expression=script, returnByValue=True)["result"]["value"])
         self.width, self.height = box["width"], box["height"]
 
     def pause(self, frames: int = 2) -> None:
@@ -544,6 +552,20 @@ class Browser:
             assert len(pictures) < 60, "the page does not come to rest"
         seen = np.asarray(Image.open(io.BytesIO(base64.b64decode(pictures[-1]))).convert("RGB")).astype(int)
         return seen[:, : int(self.width)]
+
+    def picture_with(self, seen: Callable[[np.ndarray], bool], what: str) -> np.ndarray:
+        """The scene at rest once it shows something: a busy browser draws late what it was sent."""
+        end = time.monotonic() + TIMEOUT
+        while not seen(picture := self.picture()):
+            assert time.monotonic() < end, f"{what} not to be seen"
+        return picture
+
+    def until(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait until what the mouse did has come to the editor."""
+        end = time.monotonic() + TIMEOUT
+        while not is_so():
+            assert time.monotonic() < end, f"{what} does not happen"
+            self.pause(1)
 
     def mouse(self, kind: str, at: np.ndarray, pressed: bool) -> None:
         self._page.call(
@@ -598,13 +620,12 @@ def test_a_browser_shows_mesh_and_spheres_and_its_mouse_moves_one() -> None:
         own = editor._scene.color("base")
         editor._scene.show("spheres", False)
         with browsing(editor.url) as browser:
-            without = browser.picture()
-            mesh = (np.ptp(without, axis=2) < 40) & (without.min(axis=2) > 45)
-            assert mesh.mean() > 0.05, "there is no mesh in the picture"
+            without = browser.picture_with(
+                lambda seen: ((np.ptp(seen, axis=2) < 40) & (seen.min(axis=2) > 45)).mean() > 0.05, "the mesh"
+            )
             assert share(without, own) < 0.002
             editor._scene.show("spheres", True)
-            few = browser.picture()
-            assert share(few, own) > 0.05, "there are no spheres in the picture"
+            few = browser.picture_with(lambda seen: share(seen, own) > 0.05, "the spheres")
 
             camera = editor._scene._server.initial_camera
             T_camera_world = invert_transform(look_at(camera.position, camera.look_at, (0, 0, 1)))
@@ -616,10 +637,12 @@ def test_a_browser_shows_mesh_and_spheres_and_its_mouse_moves_one() -> None:
 
             center = pixel((0, 0, 0))
             browser.drag(center, center)
-            assert editor._sphere == 0, "a click on a sphere did not select it"
-            assert share(browser.picture(), SELECTED_COLOR) > 0.01
+            browser.until(lambda: editor._sphere is not None, "the selection of a sphere by a click")
+            assert editor._sphere == 0
+            browser.picture_with(lambda seen: share(seen, SELECTED_COLOR) > 0.01, "the colour of what is selected")
             arrow = 0.7 * node(editor, "gizmo/arrows").scale
             browser.drag(pixel((0, 0, arrow)), pixel((0, 0, arrow + 0.05)))
+            browser.until(lambda: bool(editor._history.past) and not editor._dragging, "the end of the drag")
             moved = editor.model["base"]
             np.testing.assert_allclose(moved.centers[0], (0, 0, 0.05), atol=0.01)
             np.testing.assert_array_equal(moved.centers[1:], spheres.centers[1:])
@@ -630,8 +653,9 @@ def test_a_browser_shows_mesh_and_spheres_and_its_mouse_moves_one() -> None:
             editor.select_sphere(None)
             control(editor, "Count").value = 12
             assert editor.wait(TIMEOUT)
-            many = browser.picture()
             assert share(few, LOCKED_COLOR) < 0.002
-            assert share(many, LOCKED_COLOR) > 0.005, "the locked sphere has no colour of its own"
-            assert (np.abs(many - few).max(axis=2) > 40).mean() > 0.02, "the slider did not change the picture"
+            browser.picture_with(
+                lambda many: share(many, LOCKED_COLOR) > 0.005 and (np.abs(many - few).max(axis=2) > 40).mean() > 0.02,
+                "the locked sphere's colour and twelve spheres",
+            )
             np.testing.assert_array_equal(editor.model["base"].centers[0], moved.centers[0])

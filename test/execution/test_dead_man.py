@@ -263,10 +263,20 @@ def test_a_command_while_the_arm_brakes_is_not_lost_silently() -> None:
     assert act(world, "command") is Order.FORWARD
 
 
-@pytest.mark.parametrize(("step", "far"), [(0.2, False), (0.4, False), (0.6, True), (-0.001, True)])
-def test_a_clock_that_catches_up_after_a_pause_has_not_jumped(step: float, far: bool) -> None:
-    """A quarter of a second, and twenty times as fast as time, are a simulation; more is another clock."""
-    gate = DeadManGate(DeadManConfig())
+@pytest.mark.parametrize(
+    ("step", "patience", "far"),
+    [
+        (0.2, 0.06, False),
+        (0.4, 0.06, False),
+        (0.6, 0.06, True),
+        (-0.001, 0.06, True),
+        (1.1, 1.0, False),
+        (1.3, 1.0, True),
+    ],
+)
+def test_a_clock_that_catches_up_after_a_pause_has_not_jumped(step: float, patience: float, far: bool) -> None:
+    """A quarter of a second, or as late as states may be, and twenty times as fast as time; more is another clock."""
+    gate = DeadManGate(DeadManConfig(state_timeout=patience))
     for wall in (1.0, 1.01):
         gate.tick(wall, wall)
         gate.hear_commander(COMMANDER)

@@ -728,6 +728,21 @@ def test_commands_that_come_late_are_no_contact(make_sequence, robot):
     assert last.success, last.message
 
 
+def test_the_last_command_that_comes_late_is_no_contact(make_sequence, robot):
+    """The fingers stand still 8 mm before there is nothing, when they have been sent all the way already."""
+    held, robot.width = [], 0.0
+
+    def hold_back(robot, update):
+        if update.stage is PickStage.PROBE and robot.aperture < 0.008:
+            held.append(robot.now)
+            robot.frozen_gripper = robot.now - held[0] < 0.36
+
+    last = run(make_sequence(), robot, request(), hold_back)[-1]
+    assert held
+    assert last.mode is FailureMode.CLOSED_ON_NOTHING, last.message
+    assert "look and plan anew" not in last.message
+
+
 @pytest.mark.parametrize(("least", "probed"), [(0.0, 10.0), (20.0, 20.0)])
 def test_the_probe_presses_with_no_less_than_the_gripper_can(robot, backend, panda, least, probed):
     limits = GripperLimits(0.0, 0.08, 40.0, least)

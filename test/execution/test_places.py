@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.held import HeldGrasp, Surroundings
-from morphit_ros.execution.places import PlaceRegion, free_places, standing_on_table
+from morphit_ros.execution.places import PlaceRegion, balanced, free_places, standing_on_table
+from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import (
     Array,
     invert_transform,
@@ -168,3 +171,32 @@ def test_a_pose_over_the_table_is_lowered_until_the_object_stands() -> None:
     beside[0, 3] += 3.0
     np.testing.assert_array_equal(standing_on_table(grasp, beside), beside)
     np.testing.assert_array_equal(standing_on_table(held(np.empty((0, 3))), over), over)
+
+
+def test_over_a_bin_the_weighed_centre_is_over_its_middle() -> None:
+    aside = np.array([0.06, -0.03, 0.0])
+    center = transform_points(invert_transform(T_BASE_GRASP), block().mean(axis=0)[None] + aside)[0]
+    # Lifted straight up since.
+    lifted = T_BASE_GRASP.copy()
+    lifted[2, 3] += 0.2
+    grasp = replace(held(), load=Load(0.5, center, lifted, 0.01, 0.0))
+    above, on_table = region(0.45, -0.25, 0.3, 0.3, z=0.2), region(0.45, -0.25, 0.3, 0.3)
+    middle = np.append(block().mean(axis=0) + aside, 1.0)
+    over = (moved(grasp, free_places(grasp, above)[0]) @ middle)[:2]
+    assert np.linalg.norm(over - [0.45, -0.25]) < 0.01
+    # On the table it stands where its seen middle is; so it does where nothing was weighed.
+    assert np.allclose(free_places(grasp, on_table), free_places(held(), on_table))
+    unweighed = (moved(held(), free_places(held(), above)[0]) @ middle)[:2]
+    assert np.linalg.norm(unweighed - [0.45, -0.25]) > 0.05
+
+
+def test_an_object_goes_on_behind_its_centre_as_far_as_before_it() -> None:
+    up = T_BASE_GRASP[:3, 2]
+    points = block()
+    center = points.mean(axis=0) + np.array([0.1, 0.0, 0.02])
+    whole = balanced(points, center, 0.0, up)
+    assert len(whole) == 2 * len(points) and np.array_equal(whole[: len(points)], points)
+    # Each with its partner: as high, and with the vertical half-way.
+    assert np.allclose(whole[len(points) :] @ up, points @ up)
+    half = 0.5 * (whole[len(points) :] + points) - center
+    assert np.linalg.norm(half - np.outer(half @ up, up), axis=1).max() < 1e-9

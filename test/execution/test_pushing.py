@@ -81,6 +81,24 @@ def test_a_direction_that_is_asked_for_is_taken_and_tall_things_are_tipped_high(
     assert on_table(low[0])[0][2, 3] == pytest.approx(0.06) and on_table(high[0])[0][2, 3] == pytest.approx(0.17)
 
 
+def test_what_leans_is_met_where_fingers_do_not_pass_under_it() -> None:
+    # A plate that leans on a wall, its lower edge at x = 0, its upper one 0.14 up and at x = -0.14.
+    across, up = np.meshgrid(np.linspace(-0.08, 0.08, 60), np.linspace(0.0, 0.14, 60))
+    plate = transform_points(T_BASE_TABLE, np.stack([-up, across, up], axis=-1).reshape(-1, 3))
+    for tip, share in ((False, 0.3), (True, 0.85)):
+        ahead = pushes(plate, NOTHING, AROUND, FINGERS, 0.1, T_BASE_TABLE[:3, 0], tip)
+        assert len(ahead) == 2
+        start, end = on_table(ahead[0])
+        assert start[2, 3] == pytest.approx(max(share * 0.14, FINGERS.beyond + 0.008), abs=0.03)
+        # Down beside all of it; and 0.1 further than where the plate is at the height of the pads.
+        assert start[0, 3] < -0.14 - FINGERS.depth
+        assert end[0, 3] + FINGERS.depth == pytest.approx(-start[2, 3] + 0.1, abs=FINGERS.beyond + 1e-3)
+    # A table: a top, with one leg at its far side. Low, fingers pass between the legs; they meet the top.
+    top = transform_points(T_BASE_TABLE, np.stack([up - 0.07, across, np.full_like(up, 0.1)], axis=-1).reshape(-1, 3))
+    (push, _) = pushes(top, NOTHING, AROUND, FINGERS, 0.1, T_BASE_TABLE[:3, 0])
+    assert on_table(push)[0][2, 3] == pytest.approx(0.1, abs=FINGERS.beyond)
+
+
 def test_what_is_in_the_way_all_around_leaves_no_push() -> None:
     angles = np.linspace(0.0, 2.0 * np.pi, 16, endpoint=False)
     ring = np.concatenate([box(0.075 * np.cos(a), 0.075 * np.sin(a), (0.03, 0.03, 0.05)) for a in angles])

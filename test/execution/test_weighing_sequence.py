@@ -145,3 +145,38 @@ def test_a_state_that_is_looked_at_twice_is_one_reading(panda):
             robot.take(sequence.update(robot.now, state()).commands)
             robot.step()
     assert taken[1] == pytest.approx(taken[0] / 2, abs=1)
+
+
+def test_a_driver_that_speaks_seldom_is_waited_for(panda):
+    """At 10 Hz the times to look bring two and three readings: too few to tell a load from their noise."""
+    robot, states = FakeRobot(panda.arm_joints, panda.finger_joints), []
+    robot.finger_effort = 40.0
+    scale = Scale(lambda state: state.efforts(panda.arm_joints), lambda positions: MATRIX, lambda positions: POSE)
+    sequence = GraspSequence(FakeBackend(panda.arm_joints), panda, LIMITS, SequenceConfig(), "clock", scale=scale)
+    sequence.start(request(), robot.state(), robot.now)
+    lifted = (PickStage.TEST_LIFT, PickStage.LIFT, PickStage.VERIFY)
+    update = None
+    while update is None or not update.finished:
+        if len(states) % 5 == 0:
+            old = robot.state()
+        states.append(old)
+        update = sequence.update(robot.now, old)
+        robot.take(update.commands)
+        robot.step()
+        robot.arm_effort = efforts(0.4, 0.02) if update.stage in lifted else np.zeros(7)
+    assert update.success, update.message
+    assert update.load is not None
+    assert update.load.mass == pytest.approx(0.4, rel=1e-6)
+
+
+def test_a_driver_that_tells_nothing_to_weigh_by_is_not_waited_for(panda):
+    spent = []
+    for read in (lambda state: None, lambda state: np.zeros(7)):
+        robot = FakeRobot(panda.arm_joints, panda.finger_joints)
+        robot.finger_effort = 40.0
+        scale = Scale(read, lambda positions: MATRIX, lambda positions: POSE)
+        sequence = GraspSequence(FakeBackend(panda.arm_joints), panda, LIMITS, SequenceConfig(), "clock", scale=scale)
+        last = run(sequence, robot, request())[-1]
+        assert last.success, last.message
+        spent.append(dict(last.durations))
+    assert spent[0] == spent[1]

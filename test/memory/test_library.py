@@ -28,7 +28,8 @@ def lesson_at(pose, center=(0.09, 0.0, 0.0), mass=0.5):
 def taught(tmp_path):
     look, pose = seen(hammer(), 0.2, 0)
     library = ObjectLibrary(tmp_path)
-    assert library.learn(look, lesson_at(pose), None) == ""
+    name, problem = library.learn(look, lesson_at(pose), None)
+    assert name in library.things and problem == ""
     return tmp_path
 
 
@@ -51,7 +52,7 @@ def test_looks_and_lessons_come_together(taught):
     library = ObjectLibrary(taught)
     look, pose = seen(hammer(), 2.4, 7)
     known, _ = library.recognise(look)
-    assert library.learn(look, Lesson(None, (), (pose,)), known) == ""
+    assert library.learn(look, Lesson(None, (), (pose,)), known) == (known.thing.name, "")
     (thing,) = ObjectLibrary(taught).things.values()
     assert thing.looks == 2 and len(thing.look.points) > len(known.thing.look.points)
     assert thing.knowledge.weight.mass == pytest.approx(0.5)
@@ -63,8 +64,14 @@ def test_two_that_fit_and_weigh_differently_are_not_believed(taught):
     look, pose = seen(hammer(), 0.2, 20)
     # As an earlier pick that did not recognise it, of one that is hollow.
     library.learn(look, lesson_at(pose, mass=0.2), None)
-    known, said = library.recognise(seen(hammer(), 2.4, 7)[0])
+    look = seen(hammer(), 2.4, 7)[0]
+    known, said = library.recognise(look)
     assert known is None and "weigh differently" in said
+    # Unless it is known which of them it is; not where it does not look like it.
+    for name, thing in library.things.items():
+        known, said = library.recognise(look, name)
+        assert known.thing is thing and "as before" in said
+        assert library.recognise(seen(can(), 0.3, 3)[0], name) == (None, "none of 2 known things")
 
 
 def test_weighings_from_two_sides_tell_the_height_too():
@@ -143,7 +150,7 @@ def test_a_full_disk_loses_nothing_that_was_learned(taught, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(thing_module, "write_archive", full)
-    said = library.learn(look, Lesson(None, (), (pose,)), known)
+    _, said = library.learn(look, Lesson(None, (), (pose,)), known)
     assert "No space left on device" in said
     # The file is the last good one, and this process goes on with what it has learned.
     assert path.read_bytes() == before
@@ -151,7 +158,7 @@ def test_a_full_disk_loses_nothing_that_was_learned(taught, monkeypatch):
     monkeypatch.undo()
     # With the next lesson, once there is room, all is written.
     other, where = seen(can(), 0.2, 1)
-    assert library.learn(other, Lesson(weight(where[:3, 3], 0.3)), None) == ""
+    assert library.learn(other, Lesson(weight(where[:3, 3], 0.3)), None)[1] == ""
     assert len(ObjectLibrary(taught).things[path.stem].knowledge.failed) == 1
 
 
@@ -159,5 +166,5 @@ def test_a_folder_that_cannot_be_made_is_said_when_something_is_learned(tmp_path
     (tmp_path / "file").write_text("")
     library = ObjectLibrary(tmp_path / "file" / "things")
     look, pose = seen(can(), 0.2, 1)
-    assert "not on disk yet" in library.learn(look, Lesson(weight(pose[:3, 3], 0.3)), None)
+    assert "not on disk yet" in library.learn(look, Lesson(weight(pose[:3, 3], 0.3)), None)[1]
     assert len(library.things) == 1

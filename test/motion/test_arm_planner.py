@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +13,9 @@ from drawn import drawn_arm, drawn_rows, drawn_world
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.primitives import sphere_mesh
-from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.motion import planner as planners
-from morphit_ros.motion.arm_planner import ArmPlanner, ArmPlannerConfig, MotionRequest, PoseGoal
+from morphit_ros.motion.arm_planner import ArmPlanner, ArmPlannerConfig, MotionAnswer, MotionRequest, PoseGoal
 from morphit_ros.motion.certificate import Verdict, least_clearance
 from morphit_ros.motion.model import Body
 from morphit_ros.motion.nearby import nearest_free, unavoidable_pairs
@@ -66,7 +69,9 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> ArmPlanner:
 
 def make_planner(robot: Path) -> ArmPlanner:
     configuration = RobotConfiguration.load(robot)
-    return ArmPlanner(load_robot_description(configuration.description), configuration, counts=(6,))
+    # However busy the machine is: a plan that is found ends earlier.
+    patient = ArmPlannerConfig(planning_time=60.0)
+    return ArmPlanner(load_robot_description(configuration.description), configuration, patient, counts=(6,))
 
 
 def post(x: float, y: float, radius: float = 0.05, name: str = "post") -> Solid:
@@ -174,11 +179,12 @@ def test_more_time_gives_shorter_paths_that_are_proven_too() -> None:
         _, model = drawn_arm(rng)
         world = drawn_world(rng, 14)
         start, goal = drawn_rows(rng, model, 2)
-        first = plan_path(model, world, start, [goal], PathConfig(timeout=0.3, shortcuts=0))
+        first = plan_path(model, world, start, [goal], PathConfig(timeout=60.0, nodes=3000, shortcuts=0))
         # The straight way is as short as can be.
         if first.status is not PathStatus.FOUND or first.length < 1.05 * np.linalg.norm(goal - start):
             continue
-        better = plan_path(model, world, start, [goal], PathConfig(timeout=0.3, shortcuts=0, improvement=0.3))
+        more = PathConfig(timeout=60.0, nodes=3000, shortcuts=0, improvement=0.3)
+        better = plan_path(model, world, start, [goal], more)
         assert better.status is PathStatus.FOUND
         assert better.length <= first.length + 1e-9
         assert better.length >= np.linalg.norm(goal - start) - 1e-9
@@ -250,3 +256,30 @@ def test_only_what_touches_wherever_the_arm_is_is_unavoidable(planner: ArmPlanne
     answer = planner.plan(MotionRequest(positions(0.0), [positions(0.5)], world=World([ring])))
     assert answer.status is PathStatus.FOUND
     assert "pedestal" in answer.message
+
+
+def test_of_several_paths_the_one_that_keeps_away_is_taken(planner: ArmPlanner) -> None:
+    """By the function that is handed in, and only as far as that is enough; what is shown is the same number."""
+    request = MotionRequest(positions(0.0), [positions(2.0)], world=World([post(0.45, 0.45)]))
+
+    def clearance(states: Sequence[Mapping[str, float]]) -> Array:
+        tips = [planner.kinematics.link_pose(state, "tip")[:2, 3] for state in states]
+        return np.linalg.norm(np.array(tips) - [0.45, 0.45], axis=1) - 0.05
+
+    def answer(**settings: float) -> MotionAnswer:
+        other = copy(planner)
+        other.config = replace(planner.config, **settings)
+        return other.plan(replace(request, clearance=clearance))
+
+    first, chosen = answer(), answer(choices=8, enough_clearance=1.0)
+    assert first.trajectory is not None and chosen.trajectory is not None
+    assert chosen.clearance > first.clearance + 0.005
+    assert chosen.verdict is Verdict.PROVEN_FREE
+    asked = replace(request, clearance=clearance)
+    assert planner.places(chosen, asked)[1].min() == pytest.approx(chosen.clearance, abs=1e-12)
+    # Where all keep away well enough, the shortest is.
+    short = answer(choices=8, enough_clearance=0.0)
+    assert short.plan is not None and chosen.plan is not None and first.plan is not None
+    assert short.plan.length <= first.plan.length
+    # Nobody who hands in no function waits for further paths.
+    assert np.isnan(planner.plan(request).clearance)

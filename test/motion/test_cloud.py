@@ -120,7 +120,7 @@ def test_plans_among_points_and_what_touches_them_is_named() -> None:
         plan = plan_path(model, world, touching[0], [free[0]])
         assert plan.status is PathStatus.START_TOUCHES
         assert "shelf seen" in plan.message
-        plan = plan_path(model, world, free[0], [free[1]], PathConfig(timeout=0.3))
+        plan = plan_path(model, world, free[0], [free[1]], PathConfig(timeout=60.0, nodes=3000))
         if plan.status is PathStatus.FOUND:
             found += 1
             assert min(least_clearance(model.arrays, arrays, row)[0] for row in dense(plan.path, 60)) > 0.0

@@ -15,7 +15,7 @@ from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.motion.certificate import Verdict, certify_path, least_clearance, solid_distance
 from morphit_ros.motion.checks import make_room, motion_free
 from morphit_ros.motion.model import ArmModel, covering_spheres
-from morphit_ros.motion.planner import PathStatus, find_contact, plan_path
+from morphit_ros.motion.planner import PathConfig, PathStatus, find_contact, plan_path
 from morphit_ros.motion.warm_up import _DESCRIPTION
 from morphit_ros.motion.world import World
 from morphit_ros.robot import solids as worlds
@@ -112,7 +112,8 @@ def test_inside_a_closed_mesh_is_contact_and_inside_an_open_one_is_not() -> None
 def test_a_path_leads_around_a_mesh() -> None:
     model = two_links()
     pose = make_transform(translation=(0.7, 0.0, 0.0))
-    plan = plan_path(model, World([mesh_solid(sphere_mesh(0.06, 20), pose, 0.005)]), [-0.8, 0.0], [[0.8, 0.0]])
+    world = World([mesh_solid(sphere_mesh(0.06, 20), pose, 0.005)])
+    plan = plan_path(model, world, [-0.8, 0.0], [[0.8, 0.0]], PathConfig(timeout=60.0))
     assert plan.status is PathStatus.FOUND
     assert plan.proven
     assert plan.length > 1.7

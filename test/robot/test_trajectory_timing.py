@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.robot.trajectory_timing import (
@@ -115,3 +116,26 @@ def test_chord_deviations_bound_the_cubic_between_rows() -> None:
             assert (beside <= bounds[row] + 1e-12).all()
             closest = max(closest, float((beside / bounds[row]).max()))
     assert closest > 0.9
+
+
+def test_a_line_is_slow_where_a_joint_needs_it_and_nowhere_else() -> None:
+    """As near a singular position: two joints turn by a radian within some millimetres of the way of the tip."""
+    lengths = np.linspace(0.0, 0.2, 41)
+    turn = np.tanh((lengths - 0.1) / 0.006)
+    positions = np.column_stack([2.0 * lengths, 0.5 * turn, lengths - 0.5 * turn])
+    velocity, acceleration = np.full(3, 1.0), np.full(3, 2.0)
+    line = time_line(("a", "b", "c"), positions, lengths, 0.2, 0.5, velocity, acceleration, 0.02)
+    assert (peak_velocities(line) <= velocity * (1.0 + 1e-9)).all()
+    assert (peak_accelerations(line) <= acceleration * (1.0 + 1e-9)).all()
+    np.testing.assert_allclose(line.positions[[0, -1]], positions[[0, -1]])
+    assert not line.velocities[[0, -1]].any() and (np.diff(line.positions[:, 0]) > -1e-12).all()
+    # The same line is followed.
+    path = CubicSpline(2.0 * lengths, positions)
+    assert np.abs(path(line.positions[:, 0]) - line.positions).max() < 1e-6
+    # A trapezoid that is slowed as a whole until no joint exceeds a limit takes as long as this.
+    unlimited = np.full(3, 1e6)
+    fast = time_line(("a", "b", "c"), positions, lengths, 0.2, 0.5, unlimited, unlimited, 0.02)
+    assert line.duration < 0.4 * slowed_to_limits(fast, velocity, acceleration).duration
+    # 3 cm from there it goes at full speed.
+    cruising = np.abs(line.positions[:, 0] - 0.1) < 0.04
+    assert line.velocities[cruising, 0].max() > 0.9 * 2.0 * 0.2

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections import deque
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -23,11 +27,9 @@ PATIENCE = 60.0
 REPEAT_AFTER = 10.0
 # A topic may come later than the answer that it belongs to. Tests must pass with any delay of it [s].
 TOPIC_DELAY = float(os.environ.get("MORPHIT_TEST_TOPIC_DELAY", "0"))
-
-
-def _domain() -> int:
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return 20 + (os.getppid() % 20) * 4 + worker % 4
+# What a test publishes may come later than the question that it asks next: with a delay of it [s] goals that overtake
+# what they are about are found. (Tests of how old a message may be fail then.)
+PUBLISH_DELAY = float(os.environ.get("MORPHIT_TEST_PUBLISH_DELAY", "0"))
 
 
 class NodeServer:
@@ -107,6 +109,12 @@ class Process:
     def output(self) -> str:
         return "\n".join(self.lines)
 
+    @property
+    def about(self) -> str:
+        """Its process, and whether that has ended."""
+        status = self._process.poll()
+        return f"{self._process.pid}, " + ("running" if status is None else f"ended with status {status}")
+
     def _read(self) -> None:
         for line in self._process.stdout:
             with self._new_line:
@@ -131,18 +139,27 @@ class Process:
     def wait(self, timeout: float = PATIENCE) -> int:
         """Exit status of a process that ends by itself."""
         status = self._process.wait(timeout)
-        self._reader.join(5.0)
+        self._reader.join(PATIENCE)
         return status
+
+    @contextlib.contextmanager
+    def paused(self):
+        """While it is not let run: what comes in that time it finds all at once."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def stop(self, number: int = signal.SIGINT) -> int:
         """End the whole group; the exit status of the node."""
         if self._process.poll() is None:
             self._process.send_signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(15.0)
+                self._process.wait(PATIENCE)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        return self._process.wait(5.0)
+        return self._process.wait(PATIENCE)
 
 
 class Graph:
@@ -156,7 +173,8 @@ class Graph:
         self._processes: list[Process] = []
         self.node = rclpy.create_node("test_client")
         self._clients: dict = {}
-        self._on_their_way: deque = deque()
+        self._on_their_way: list[tuple[float, int, Callable[[], object]]] = []
+        self._numbers = 0
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self.node)
 
@@ -203,23 +221,36 @@ class Graph:
         With its own depth a test's process that was not let run for a while misses states that lasted for a moment.
         """
         received: list = []
-
-        def receive(message):
-            self._on_their_way.append((time.monotonic() + TOPIC_DELAY, received, message))
-            self._deliver()
-
+        receive = self._late(received.append, TOPIC_DELAY)
         self.node.create_subscription(topic.type, topic.name, receive, topic.quality.profile(depth))
         return received
 
+    def told(self) -> list[tuple[str, str]]:
+        """What each node is, or how it ended, and the last of what it printed."""
+        return [(f"node {process.about}", process.output[-4000:]) for process in self._processes]
+
+    def _late(self, deliver, delay: float):
+        """The same later by a delay [s], in order."""
+
+        def receive(message):
+            self._numbers += 1
+            heapq.heappush(self._on_their_way, (time.monotonic() + delay, self._numbers, partial(deliver, message)))
+            self._deliver()
+
+        return receive
+
     def _deliver(self) -> None:
         while self._on_their_way and self._on_their_way[0][0] <= time.monotonic():
-            _, received, message = self._on_their_way.popleft()
-            received.append(message)
+            heapq.heappop(self._on_their_way)[2]()
 
     def publisher(self, topic):
         """A publisher for a topic of the table that has at least one subscriber."""
         publisher = self.node.create_publisher(topic.type, topic.name, topic.quality.profile())
         self.wait_until(publisher.get_subscription_count, what=f"a subscriber of {topic.name}")
+        if PUBLISH_DELAY:
+            publish = publisher.publish
+            # Also while the test waits for something else than the graph.
+            publisher.publish = lambda message: threading.Timer(PUBLISH_DELAY, publish, (message,)).start()
         return publisher
 
     def call(self, service, request, timeout: float = PATIENCE):
@@ -234,14 +265,38 @@ class Graph:
         return (True, *self.result(handle, timeout)) if handle.accepted else (False, None, None)
 
     def start_goal(self, action, goal, timeout: float = PATIENCE, feedback=None):
-        """The handle of a goal of an action of the table, accepted or not."""
+        """The handle of a goal of an action of the table, accepted or not.
+
+        Feedback comes by its topic: an ActionClient forgets whom to tell as soon as it has the result, and what was
+        said before that and is still on its way would be lost. It may come after the result.
+        """
+        from unique_identifier_msgs.msg import UUID
+
+        client, listeners = self._client(("action", action.name), lambda: self._action_client(action))
+        self.wait_until(client.server_is_ready, what=f"action {action.name}")
+
+        def ask():
+            number = UUID(uuid=list(uuid4().bytes))
+            if feedback is not None:
+                listeners[bytes(number.uuid)] = feedback
+            return client.send_goal_async(goal, goal_uuid=number)
+
+        return self._answer(ask, timeout, f"an answer of {action.name}")
+
+    def _action_client(self, action):
+        """A client, and whom to tell of feedback by the number of the goal."""
         from rclpy.action import ActionClient
 
-        client = self._client(("action", action.name), lambda: ActionClient(self.node, action.type, action.name))
-        self.wait_until(client.server_is_ready, what=f"action {action.name}")
-        return self._answer(
-            lambda: client.send_goal_async(goal, feedback_callback=feedback), timeout, f"an answer of {action.name}"
+        listeners: dict[bytes, Callable] = {}
+
+        def tell(message):
+            if (listener := listeners.get(bytes(message.goal_id.uuid))) is not None:
+                listener(message)
+
+        self.node.create_subscription(
+            action.type.Impl.FeedbackMessage, f"{action.name}/_action/feedback", self._late(tell, TOPIC_DELAY), 100
         )
+        return ActionClient(self.node, action.type, action.name), listeners
 
     def result(self, handle, timeout: float = PATIENCE):
         """Status and result of an accepted goal."""
@@ -272,7 +327,7 @@ class Graph:
         self._executor.shutdown()
         for (kind, _), client in self._clients.items():
             if kind == "action":
-                client.destroy()
+                client[0].destroy()
         self.node.destroy_node()
 
 
@@ -280,24 +335,27 @@ class Graph:
 def ros_environment(tmp_path_factory):
     """Environment of child processes: this process's domain, local discovery, a cache of their own."""
     rclpy = pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
-    settings = {
-        "ROS_DOMAIN_ID": str(_domain()),
-        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONUNBUFFERED": "1",
-    }
+    from morphit_ros.bringup.domains import own_domain
     from morphit_ros.ros.core.runner import use_large_shared_memory
 
-    os.environ.update(settings)
-    use_large_shared_memory()
-    rclpy.init()
-    yield {
-        **os.environ,
-        "MORPHIT_CACHE": str(tmp_path_factory.mktemp("cache")),
-        "MORPHIT_STATE": str(tmp_path_factory.mktemp("state")),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
-    }
-    rclpy.try_shutdown()
+    # Of all tests that run on this machine: other processes of them, and other jobs.
+    with own_domain() as domain:
+        settings = {
+            "ROS_DOMAIN_ID": domain,
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
+        os.environ.update(settings)
+        use_large_shared_memory()
+        rclpy.init()
+        yield {
+            **os.environ,
+            "MORPHIT_CACHE": str(tmp_path_factory.mktemp("cache")),
+            "MORPHIT_STATE": str(tmp_path_factory.mktemp("state")),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+        }
+        rclpy.try_shutdown()
 
 
 @pytest.fixture(scope="session")
@@ -307,9 +365,21 @@ def node_server(ros_environment):
     server.close()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A test that fails tells what its nodes printed: a cause by chance may not come again."""
+    report = yield
+    running = getattr(item, "funcargs", {}).get("graph")
+    if report.when == "call" and report.failed and isinstance(running, Graph):
+        report.sections += running.told()
+    return report
+
+
 @pytest.fixture
 def graph(ros_environment, node_server):
-    """Nodes started in it are ended with the test."""
+    """Nodes started in it are ended with the test, and know nothing of those of another one that failed."""
+    for kept in Path(ros_environment["MORPHIT_STATE"]).iterdir():
+        shutil.rmtree(kept)
     running = Graph(ros_environment, node_server)
     yield running
     running.close()

@@ -21,7 +21,9 @@ class FakeRobot:
         report: from the true positions of the arm (J,) those that it reports.
         spoil: changes the message of a joint state before it is sent.
         object_width: where closing fingers stop [m].
+        is_free: whether nothing fixed keeps the arm from positions (J,); where something does, it stays before it.
         trajectories, stops: how many it was sent.
+        begins: where the arm was when each trajectory came (J,).
         gripper_commands: (aperture, effort) in order.
         scale: how fast the time of a trajectory passes, as the slider of a teach pendant says [%].
     """
@@ -36,8 +38,10 @@ class FakeRobot:
         self.scale, self._elapsed = 100.0, 0.0
         self.report = lambda arm: arm
         self.spoil = lambda message: None
+        self.is_free = lambda arm: True
         self.trajectories = self.stops = 0
         self.gripper_commands: list[tuple[float, float]] = []
+        self.begins: list[np.ndarray] = []
         self._trajectory = None
         self._last = 0.0
         self._states = self._node.create_publisher(
@@ -66,6 +70,7 @@ class FakeRobot:
             self.stops += 1
         else:
             self.trajectories += 1
+            self.begins.append(self.arm.copy())
 
     def _on_gripper(self, message) -> None:
         self.gripper_commands.append((message.aperture, message.max_effort))
@@ -77,8 +82,10 @@ class FakeRobot:
             now = self._now()
             self._elapsed, self._last = self._elapsed + (now - self._last) * self.scale / 100.0, now
             elapsed = self._elapsed
-            self.arm = self._trajectory.sample(elapsed)
-            velocities = (self.arm - self._trajectory.sample(elapsed - _PERIOD)) / _PERIOD * self.scale / 100.0
+            arm = self._trajectory.sample(elapsed)
+            if self.is_free(arm):
+                self.arm = arm
+                velocities = (arm - self._trajectory.sample(elapsed - _PERIOD)) / _PERIOD * self.scale / 100.0
             if elapsed > self._trajectory.duration:
                 self._trajectory, velocities = None, np.zeros(len(self.arm))
         # Closing fingers stop at the object.

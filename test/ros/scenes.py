@@ -8,7 +8,11 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import invert_transform, look_at, transform_points
 
 BOX_SIZE = np.array([0.06, 0.09, 0.12])
-CAMERAS = {"left": look_at((0.9, 0.45, 0.5), (0.5, 0.0, 0.05)), "right": look_at((0.9, -0.45, 0.5), (0.5, 0.0, 0.05))}
+CAMERAS = {
+    "left": look_at((0.9, 0.45, 0.5), (0.5, 0.0, 0.05)),
+    "right": look_at((0.9, -0.45, 0.5), (0.5, 0.0, 0.05)),
+    "third": look_at((0.1, 0.2, 0.5), (0.5, 0.0, 0.05)),
+}
 
 
 def _face(center, first, second, step=0.002):

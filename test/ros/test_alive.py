@@ -36,6 +36,12 @@ def ask_for_pick(graph):
     return handle
 
 
+def await_signs(graph, name):
+    """Signs of life for a second from now, so that others have heard some: of a node never heard nothing is known."""
+    alive = graph.latest(interfaces.NODE_ALIVE)
+    graph.wait_until(lambda: sum(sign.name == name for sign in alive) > 1.0 / PERIOD, what="signs of life")
+
+
 def failure(graph, handle):
     """Stage and message of a pick that fails, and how long that took from now [s]."""
     began = time.monotonic()
@@ -53,8 +59,9 @@ def test_a_pick_does_not_wait_for_dead_perception_and_the_next_one_finds_its_suc
     cell = Cell(graph, spherized_panda, autostart=True, see_timeout=4.0)
     cell.wait_for_report("may move")
     graph.call(interfaces.SEGMENT, Segment.Request())
+    await_signs(graph, "/scene_perception")
     handle = ask_for_pick(graph)
-    time.sleep(1.0)
+    graph.wait_until(lambda: cell.job_states and cell.job_states[-1].message == "segment", what="a pick that looks")
     os.kill(perception._process.pid, number)
     stage, message, took = failure(graph, handle)
     assert (stage, message) == ("segment", f"scene_perception {words}")
@@ -80,9 +87,7 @@ def test_a_pick_does_not_wait_for_dead_planning(graph, spherized_panda):
     FakeEyes(graph, [], plans=False)
     cell = Cell(graph, spherized_panda, autostart=True)
     cell.wait_for_report("may move")
-    # Of a node that it has never heard nothing is known: signs for a second from now, so that it has heard some.
-    alive = graph.latest(interfaces.NODE_ALIVE)
-    graph.wait_until(lambda: sum(sign.name == "/grasp_planning" for sign in alive) > 1.0 / PERIOD, what="signs of life")
+    await_signs(graph, "/grasp_planning")
     os.kill(planning._process.pid, signal.SIGSTOP)
     stage, message, took = failure(graph, ask_for_pick(graph))
     assert (stage, message) == ("plan_grasp", "grasp_planning is stopped")

@@ -73,12 +73,15 @@ def test_what_cannot_be_is_said_with_its_stage(cell):
 
 
 def test_whoever_asked_and_goes_stops_the_arm(cell):
-    cell.robot.arm = HOME + np.array([1.0, *[0.0] * 6])
+    cell.robot.arm = HOME + np.array([0.45, *[0.0] * 6])
     process = start("home")
     try:
         cell.graph.wait_until(lambda: cell.robot.moving, what="the motion", timeout=60.0)
+        # It is held up, or it might be at home before it is told to stop.
+        cell.robot.scale = 0.0
         process.send_signal(signal.SIGINT)
         cell.graph.wait_until(lambda: not cell.robot.moving, what="the stop")
+        cell.robot.scale = 100.0
         cell.graph.wait_until(lambda: process.poll() is not None, what="the end of the process")
     finally:
         process.kill()

@@ -104,6 +104,15 @@ def test_a_pick_is_for_what_was_chosen_and_may_be_asked_for_again(graph, arm, co
     controls.ask("pick")
     graph.wait_until(lambda: len(arm.goals) == 2 and arm.running)
     assert arm.running.request.rule == Pick.Goal.RULE_DEFAULT
+    arm.end(True)
+    # An object is asked for by its name, wherever it is by then.
+    graph.wait_until(lambda: not controls.running)
+    controls.choose(np.array([0.5, 0.1, 0.02]), "object_3")
+    controls.ask("pick")
+    graph.wait_until(lambda: len(arm.goals) == 3 and arm.running)
+    request = arm.running.request
+    assert request.rule == Pick.Goal.RULE_NEAREST and request.point.header.frame_id == "object_3"
+    assert (request.point.point.x, request.point.point.y, request.point.point.z) == (0.0, 0.0, 0.0)
     arm.end(False, "no way to it")
     assert said(graph, controls, "pick failed in approach: no way to it").failed
 

@@ -12,6 +12,7 @@ from morphit_interfaces.action import Pick, Push
 from morphit_ros.bringup import find_job
 from morphit_ros.resources import resource
 from morphit_ros.ros.core import interfaces
+from morphit_ros.ros.core.conversions import matrix_from_pose
 
 pytestmark = pytest.mark.ros
 
@@ -39,6 +40,40 @@ def test_a_box_arrives_at_its_goal_in_the_simulated_workcell(graph):
     # More than the first plan has been drawn, with forces between hand, box and table.
     assert len(drawn) > 2
     assert any(marker.ns == "forces" and len(marker.points) > 2 for markers in drawn for marker in markers.markers)
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_bottle_that_lies_stands_in_the_simulated_workcell(graph):
+    start(graph, "contact_push", object="lying_bottle", object_yaw="0.3")
+    poses = graph.latest(interfaces.OBJECT_POSE)
+    graph.wait_until(lambda: poses, 240.0, "the simulation")
+    goal = Push.Goal(direction=Vector3(x=math.cos(0.3), y=math.sin(0.3)), distance=0.1)
+    _, _, result = graph.send_goal(interfaces.CONTACT_PUSH, goal, timeout=400.0)
+    assert result.success, f"{result.failed_stage}: {result.message}"
+    assert list(result.stages) == ["plan", "approach", "grip", "push", "release", "retreat"]
+    assert not result.holding
+    last = matrix_from_pose(poses[-1].pose)
+    assert math.hypot(last[0, 3] - 0.5 - 0.1 * math.cos(0.3), last[1, 3] - 0.1 * math.sin(0.3)) <= 0.02
+    assert last[2, 2] >= math.cos(math.radians(10.0))
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_forearm_rolls_a_large_ball_there_and_back_in_the_simulated_workcell(graph):
+    start(graph, "contact_push", object="forearm_ball")
+    poses = graph.latest(interfaces.OBJECT_POSE)
+    graph.wait_until(lambda: poses, 240.0, "the simulation")
+    for way, place in (((0.08, 0.06), (0.58, 0.06)), ((-0.06, -0.08), (0.52, -0.02))):
+        goal = Push.Goal(direction=Vector3(x=way[0], y=way[1]), distance=0.1)
+        _, _, result = graph.send_goal(interfaces.CONTACT_PUSH, goal, timeout=400.0)
+        assert result.success, f"{result.failed_stage}: {result.message}"
+        assert list(result.stages) == ["plan", "approach", "push", "retreat"]
+        # The pose is of the frame in which it once stood: its middle is 0.1 m above that.
+        last = matrix_from_pose(poses[-1].pose)
+        middle = last[:3, 3] + 0.1 * last[:3, 2]
+        assert math.hypot(middle[0] - place[0], middle[1] - place[1]) <= 0.03
+        assert abs(middle[2] - 0.1) <= 0.002
 
 
 @pytest.mark.slow

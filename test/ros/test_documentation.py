@@ -75,7 +75,7 @@ STARTS = {
     "robot_spheres": [{"robot_description": POST}, {}],
     "superovoid_distance": [{"robot": "panda"}, {}],
     "separation_monitor": [{"robot": "panda"}, {}],
-    "scene_perception": [{}],
+    "scene_perception": [{"cameras": 4}],
     "grasp_planning": [{"robot": "panda", "use_neural_object": True}],
     "grasp_execution": [{"robot": CUP_ROBOT}, {"gate": True, "weigh.source": "wrench"}],
     "motion_gate": [{}],

@@ -10,12 +10,14 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 sys.path.insert(0, str(Path(__file__).parent))
 
 from action_msgs.msg import GoalStatus
+from geometry_msgs.msg import Pose
 from scenes import BOX_SIZE, object_cloud
 from std_msgs.msg import String
 
 from morphit_interfaces.action import PlanGrasp
-from morphit_interfaces.msg import NeuralObject
+from morphit_interfaces.msg import DistanceShape, NeuralObject, WorldObject, WorldObjectArray
 from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.motion.reachability import Reachability
 from morphit_ros.perception.scene import ObjectEvidence
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -57,7 +59,7 @@ def test_a_box_is_grasped_across_a_side_that_fits(graph, node):
     assert status == GoalStatus.STATUS_SUCCEEDED
     assert result.success, result.grasps.message
     assert 1 <= len(result.grasps.grasps) <= 5
-    assert stages
+    graph.wait_until(lambda: stages, what="feedback")
     best = result.grasps.grasps[0]
     assert best.header.frame_id == "world"
     # Only the 60 mm side fits an opening of 80 mm, so the fingers close along x.
@@ -99,6 +101,28 @@ def test_unusable_clouds_are_refused_by_name(graph, node, cloud, words):
     assert words in result.grasps.message
     # The node is as good as before.
     assert graph.send_goal(interfaces.PLAN_GRASP, goal_for(object_cloud()))[2].success
+
+
+def test_what_is_known_to_stand_there_is_no_place_for_fingers(graph):
+    graph.start("grasp_planning", robot="panda", base_xyz="[-0.1, 0.0, 0.0]")
+    world = graph.publisher(interfaces.WORLD_OBJECTS)
+    assert graph.send_goal(interfaces.PLAN_GRASP, goal_for(object_cloud()))[2].success
+    middle = 0.5 * (object_cloud().points.min(axis=0) + object_cloud().points.max(axis=0))
+    walls = []
+    for side in (-1.0, 1.0):
+        # Beside both faces that the hand can hold: too near for a finger.
+        place = make_transform(translation=[middle[0] + side * (0.5 * BOX_SIZE[0] + 0.008), middle[1], 0.15])
+        shape = DistanceShape(type=DistanceShape.BOX, dimensions=[0.004, 0.4, 0.3], pose=Pose())
+        walls.append(WorldObject(id=f"wall {side:g}", pose=pose_from_matrix(place), shapes=[shape]))
+    world.publish(WorldObjectArray(header=header("world"), objects=walls))
+    results = []
+
+    def refused():
+        results.append(graph.send_goal(interfaces.PLAN_GRASP, goal_for(object_cloud()))[2])
+        return not results[-1].success
+
+    graph.wait_until(refused, what="a plan that knows the walls")
+    assert "obstacles" in results[-1].grasps.message
 
 
 def test_a_table_that_is_wanted_must_be_known(graph, node):

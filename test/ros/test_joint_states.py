@@ -55,3 +55,17 @@ def test_a_broken_one_is_refused_with_its_reason_and_the_next_is_taken(graph, fo
     out.publish(state(0.3, "arm"))
     graph.wait_until(lambda: taken, what="the next one")
     assert taken[0].positions[0] == 0.3
+
+
+def test_a_driver_that_publishes_best_effort_is_heard(graph):
+    """What is lost of a stream is not waited for: the newest counts."""
+    node = rclpy.create_node("following")
+    graph._executor.add_node(node)
+    taken = []
+    follow_joint_states(node, taken.append, period=0.05)
+    quality = interfaces.JOINT_STATES.quality.profile(best_effort=True)
+    out = graph.node.create_publisher(JointState, interfaces.JOINT_STATES.name, quality)
+    timer = graph.node.create_timer(0.05, lambda: out.publish(state(0.2, "arm")))
+    graph.wait_until(lambda: taken, what="a joint state")
+    graph.node.destroy_timer(timer)
+    node.destroy_node()

@@ -7,20 +7,25 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
 
+from morphit_interfaces.msg import DistanceShape
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_rpy, transform_points
+from morphit_ros.memory.tracks import Track
+from morphit_ros.memory.whole_shape import WholeShape, superovoids_of
 from morphit_ros.motion.certificate import solid_distance
 from morphit_ros.motion.cloud import cloud_distance
 from morphit_ros.motion.world import World
 from morphit_ros.perception.scene import LOOSE, ON_TABLE, Scene, SceneStatus, Table
 from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.solids import Solid
-from morphit_ros.ros.core.conversions import array_from_point, matrix_from_pose, point_rows
+from morphit_ros.ros.core.conversions import array_from_point, matrix_from_pose, point_rows, seconds_from_stamp
 from morphit_ros.ros.distance.messages import objects_from_messages
 from morphit_ros.ros.motion.world import solid_of, surroundings
-from morphit_ros.ros.scene.world_objects import is_perceived, message_from_world
+from morphit_ros.ros.scene.world_objects import describe_shapes, describe_tracks, is_perceived, message_from_world
+from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.distances.primitives import Box, Capsule, ConvexMesh, Cylinder, HalfSpace, Point, Sphere
+from morphit_ros.superovoid.fits.errors import union_distances
 from morphit_ros.superovoid.robots.world import PlacedShape, WorldObject
 from morphit_ros.superovoid.shapes.superovoid import Superovoid
 
@@ -154,12 +159,66 @@ def seen_scene(T_world_table: np.ndarray) -> Scene:
     )  # fmt: skip
 
 
+def tracks_of(scene: Scene) -> list[Track]:
+    return [Track(number, cloud, 12.5, number) for number, cloud in enumerate(scene.objects)]
+
+
+def test_objects_have_their_numbers_and_the_time_when_they_were_seen_and_what_is_held_is_no_obstacle():
+    scene = seen_scene(np.eye(4))
+    block, sheet = scene.objects
+    away = PointCloud(block.points + np.array([0.3, 0.0, 0.0]))
+    tracks = [
+        Track(4, block, 12.5, 0), Track(2, sheet, 12.5, 1), Track(3, away, 9.0, None, "hidden"),
+        Track(0, away, 1.0, None, "held", True),
+    ]  # fmt: skip
+    message = message_from_world(scene, tracks, np.eye(4), "base_link", 12.5)
+    stamps = {item.id: seconds_from_stamp(item.header.stamp) for item in message.objects}
+    assert stamps == {"table": 0.0, "object_4": 12.5, "object_2": 12.5, "object_3": 9.0, "loose_points": 0.0}
+    hull = point_rows(next(item for item in message.objects if item.id == "object_3").shapes[0].vertices)
+    assert hull[:, 0].min() > 0.24
+    # Others read such objects as before.
+    assert len(objects_from_messages(message.objects, message.header.frame_id)) == len(message.objects)
+    assert describe_tracks(tracks, [Track(1, sheet, 8.0)], 12.5) == {
+        "objects seen": "object_4 object_2",
+        "objects unseen": "object_3 (hidden, seen 3.5 s ago), object_0 (held, seen 11.5 s ago)",
+        "objects let go of": "object_1",
+    }
+
+
+def test_whole_shapes_stand_for_their_objects_and_hold_what_was_seen_of_them():
+    scene, T_base_world = seen_scene(np.eye(4)), make_transform(matrix_from_rpy((0.0, 0.0, 1.0)), (0.1, 0.2, -0.3))
+    block = scene.objects[0].points
+    pose = make_transform(translation=(0.0, 0.0, 0.08))
+    shapes = superovoids_of(block - pose[:3, 3])
+    assert shapes is not None
+    whole = WholeShape(shapes, pose, 0.003, 0.004, 0.4, 3, 11.0)
+    message = message_from_world(scene, tracks_of(scene), T_base_world, "base_link", 12.5, shapes={0: whole})
+    named = {item.id: item for item in message.objects}
+    assert sorted(named) == ["loose_points", "object_0", "object_1", "table"]
+    item = named["object_0"]
+    assert {shape.type for shape in item.shapes} == {DistanceShape.SUPEROVOID} and len(item.shapes) == len(shapes)
+    assert named["object_1"].shapes[0].type == DistanceShape.CONVEX_MESH
+    assert seconds_from_stamp(item.header.stamp) == 12.5
+    # Whoever keeps clear of the world keeps clear of what was seen.
+    objects = objects_from_messages([item], message.header.frame_id)
+    placed = [
+        PlacedSuperovoid(each.shape, objects[0].T_frame_object @ each.T_object_shape) for each in objects[0].shapes
+    ]
+    assert (union_distances(placed, transform_points(T_base_world, block)) <= 0.0).mean() > 0.95
+    world = surroundings(objects, lambda frame: {"base_link": np.eye(4)}[frame]).world
+    assert "object_0" in "".join(world.names)
+    assert describe_shapes({0: whole}, 12.5) == (
+        f"object_0: {len(shapes)} superovoids, seen within 3.0 mm, 40 % assumed, 3 looks, 1.5 s old"
+    )
+
+
 def test_what_stands_there_for_good_comes_with_each_scene():
+    scene = seen_scene(np.eye(4))
     T_base_world = make_transform(matrix_from_rpy((0.0, 0.0, 1.0)), (0.1, 0.2, -0.3))
     kinds = GeometryKind
     sizes = {kinds.BOX: (0.1, 0.2, 0.3), kinds.CYLINDER: (0.03, 0.6), kinds.SPHERE: (0.05,), kinds.CAPSULE: (0.02, 0.5)}
     fixtures = [Solid(kind.value, kind, POSE, np.array(size)) for kind, size in sizes.items()]
-    message = message_from_world(seen_scene(np.eye(4)), T_base_world, "base_link", 12.5, fixtures)
+    message = message_from_world(scene, tracks_of(scene), T_base_world, "base_link", 12.5, fixtures)
     names = [solid.name for solid in fixtures]
     assert [item.id for item in message.objects] == [*names, "table", "object_0", "object_1", "loose_points"]
     assert [is_perceived(item.id) for item in message.objects] == [False] * 4 + [True] * 4
@@ -176,7 +235,7 @@ def test_what_is_seen_is_in_the_world_down_to_the_table():
     T_world_table = make_transform(matrix_from_rpy((0.0, 0.02, 0.5)), (0.5, 0.1, 0.02))
     T_base_world = make_transform(matrix_from_rpy((0.0, 0.0, 1.0)), (0.1, 0.2, -0.3))
     scene = seen_scene(T_world_table)
-    message = message_from_world(scene, T_base_world, "base_link", 12.5)
+    message = message_from_world(scene, tracks_of(scene), T_base_world, "base_link", 12.5)
     assert message.header.frame_id == "base_link"
     assert [item.id for item in message.objects] == ["table", "object_0", "object_1", "loose_points"]
     objects = objects_from_messages(message.objects, message.header.frame_id)

@@ -374,8 +374,8 @@ def test_an_object_is_built_from_its_cloud_and_the_places_of_the_cameras(node):
     assert described.volume == pytest.approx(BOX_SIZE.prod(), rel=0.06)
     center = [answer.center_of_mass.x, answer.center_of_mass.y, answer.center_of_mass.z]
     assert center == pytest.approx([0.5, 0.0, BOX_SIZE[2] / 2.0], abs=0.003)
+    node.graph.wait_until(lambda: "learning" in stages, what="the feedback of learning")
     assert stages[0] == "reading"
-    assert "learning" in stages
 
 
 def fill(message, fields):

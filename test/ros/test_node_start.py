@@ -92,3 +92,24 @@ def test_what_an_interrupted_compiler_raises_ends_a_start_as_the_interrupt_does(
     )
     assert done.returncode == status, done.stderr
     assert ("no compiled object yet" in done.stderr) is not interrupted
+
+
+def test_a_node_that_hangs_while_it_is_taken_down_says_where_and_ends(ros_environment):
+    """A gate was once not gone eight seconds after it was told to stop, and had to be killed."""
+    program = (
+        "import signal, time\n"
+        "from rclpy.node import Node\n"
+        "from morphit_ros.ros.core.runner import run_node\n"
+        "class Hanging(Node):\n"
+        "    def __init__(self):\n"
+        "        super().__init__('hanging')\n"
+        "        self.create_timer(0.01, lambda: signal.raise_signal(signal.SIGINT))\n"
+        "    def destroy_node(self):\n"
+        "        time.sleep(50.0)\n"
+        "run_node(Hanging, ['node'], threads=1)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=ros_environment, capture_output=True, text=True, timeout=40, check=False
+    )
+    assert done.returncode == 1
+    assert "in destroy_node" in done.stderr

@@ -11,9 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
-from test_separation_monitor import DESCRIPTION, MODEL
+from test_separation_monitor import DESCRIPTION, MODEL, stick
 
-from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
+from morphit_interfaces.msg import DistanceShape, SphereModel, WorldObject, WorldObjectArray
 from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import message_from_trajectory
@@ -81,6 +81,18 @@ def test_an_arm_may_go_while_nobody_is_near_and_stands_while_somebody_is(scene):
     scene.wait_for(lambda scale: scale == 0.0, "a stop")
     scene.wait_until(lambda: any("the arm waits" in text for text in scene.reasons()), "the reason")
     scene.people = []
+    scene.wait_for(lambda scale: scale == 100.0, "full speed again")
+
+
+def test_people_are_kept_from_what_the_arm_holds(scene):
+    scene.positions = [1.5, 0.1]
+    # Far from the tip at 0.4 m, and near the end of a stick of half a metre in its hand.
+    scene.people = [(1.2, 0.0)]
+    scene.wait_for(lambda scale: scale == 100.0, "full speed")
+    models = scene.graph.publisher(interfaces.SPHERE_MODEL)
+    models.publish(stick(0.5))
+    scene.wait_for(lambda scale: scale == 0.0, "a stop")
+    models.publish(SphereModel(content_hash="nothing"))
     scene.wait_for(lambda scale: scale == 100.0, "full speed again")
 
 

@@ -128,9 +128,11 @@ def test_a_pick_that_waits_for_killed_planning_says_so_at_once_and_the_next_one_
     # As users ask for it: with a client of its own, in the domain of this test.
     client = [sys.executable, "-m", "morphit_ros.nodes.pick_client", "--ros-args", "-p", "use_sim_time:=true"]
     words = [*client, "-p", f"report:={job.report_file}"]
+    planning = job.nodes()["grasp_planning"]
     first = graph.run(words)
+    # Looked up before: it plans for a second or two.
     first.wait_for_line(" s  plan_grasp", JOB_PATIENCE)
-    os.kill(job.nodes()["grasp_planning"], signal.SIGKILL)
+    os.kill(planning, signal.SIGKILL)
     killed = time.monotonic()
     assert first.wait(JOB_PATIENCE) == 1
     # With the end of the client's process, which takes most of it.
@@ -142,6 +144,8 @@ def test_a_pick_that_waits_for_killed_planning_says_so_at_once_and_the_next_one_
     job.process.wait_for_line("ready for franka_hand", JOB_PATIENCE, times=2)
     second = graph.run(words)
     assert second.wait(JOB_PATIENCE) == 0, f"{second.output}\n---\n{job.process.output}"
+    # The client's last word came before its end.
+    assert "pick_client has died" not in job.process.output
     assert job.process.stop(signal.SIGINT) == 0, job.process.output
     assert job.nodes() == {}
 

@@ -8,7 +8,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 from geometry_msgs.msg import Pose
 from rclpy.node import Node
 
-from morphit_interfaces.action import ExecuteGrasp
+from morphit_interfaces.action import ExecuteGrasp, Push
 from morphit_interfaces.msg import DistanceShape, GraspArray, WorldObject, WorldObjectArray
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
@@ -22,7 +22,7 @@ from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig
 from morphit_ros.ros.execution.pick_request import GoalConfig, GoalFrames, GoalReader, GoalScene, pick_request
 from morphit_ros.ros.grasping.messages import grasp_from_message, message_from_grasp
 from morphit_ros.ros.scene import messages
-from morphit_ros.ros.scene.messages import message_from_objects
+from morphit_ros.ros.scene.messages import TablePatch, message_from_objects, message_from_table
 
 JOINTS = ("shoulder", "elbow")
 T_WORLD_BASE = make_transform(translation=[0.0, 0.0, 1.0])
@@ -175,3 +175,26 @@ def test_a_world_that_cannot_be_read_leaves_the_last_one(reader):
     reader._world._on_world(world_objects(post(), frame="map"))
     with pytest.raises(InvalidInputError, match=r"object 'post' of the world.*map"):
         reader.read(seen())
+
+
+def test_nothing_is_pushed_towards_what_is_known_to_stand_there(reader):
+    """Perception leaves its points out: without it, most room would be where a wall stands."""
+    table = message_from_table(
+        TablePatch(make_transform(translation=[0.525, 0.025, 1.0]), np.ones(2)), 0.001, header("world")
+    )
+    wanted = seen()
+    aside = np.random.default_rng(0).uniform([0.3, -0.1, 1.0], [0.42, 0.15, 1.1], (500, 3))
+    scene = message_from_objects(
+        [PointCloud(np.asarray(aside), frame="world")], None, header("world"), obstacles=np.array([[0.3, 0.0, 1.0]])
+    )
+    push = Push.Goal(object=wanted.object, scene=scene, table=table)
+    push.object.id = 7
+
+    def ahead():
+        return [float((way.end - way.start)[0, 3]) for way in reader.pushes(push)[0]]
+
+    assert ahead()[0] > 0.05
+    shape = DistanceShape(type=DistanceShape.BOX, dimensions=[0.01, 0.5, 0.3], pose=Pose())
+    wall = conversions.pose_from_matrix(make_transform(translation=[0.58, 0.025, 1.15]))
+    reader._world._on_world(world_objects(WorldObject(id="wall", pose=wall, shapes=[shape])))
+    assert abs(ahead()[0]) < 0.05

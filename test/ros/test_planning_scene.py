@@ -16,10 +16,12 @@ from shape_msgs.msg import SolidPrimitive
 from std_msgs.msg import Header
 
 from morphit_ros.errors import MissingDependencyError
+from morphit_ros.robot.description import load_robot_description
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.endpoints import Service
-from morphit_ros.ros.spheres.planning_scene import PlanningSceneUpdates, scene_from_model
+from morphit_ros.ros.spheres.planning_scene import PlanningSceneUpdates, bodies_of, scene_from_bodies, without
 from morphit_ros.spheres import LinkSpheres, SphereModel
+from morphit_ros.spheres.objects.attachment import AttachedObject, RobotShape
 
 DESCRIPTION = """<robot name="post">
   <link name="base"><collision><geometry><box size="0.2 0.2 0.1"/></geometry></collision></link>
@@ -81,9 +83,18 @@ def model(*links, count=2):
     return SphereModel("post", "volume", {name: spheres(name) for name in links})
 
 
+def bodies(*links, count=2, held=()):
+    """The links of a robot, and what it holds on its arm."""
+    shape = RobotShape(load_robot_description(DESCRIPTION), model(*links, count=count))
+    for name in held:
+        shape = shape.attach(AttachedObject(name, "arm", np.array([[0.0, 0.0, 0.4]]), np.array([0.03])))
+    return bodies_of(shape, touch_links=["finger"])
+
+
 def test_every_sphere_is_at_its_place_in_an_object_named_after_its_link(moveit_messages):
     spheres = model("base", "arm", count=3)
-    scene = scene_from_model(spheres, padding=0.01)
+    shape = RobotShape(load_robot_description(DESCRIPTION), spheres)
+    scene = scene_from_bodies(bodies_of(shape, padding=0.01))
     assert scene.is_diff
     assert scene.robot_state.is_diff
     # A matrix in a diff would replace the SRDF's.
@@ -108,7 +119,7 @@ def test_every_sphere_is_at_its_place_in_an_object_named_after_its_link(moveit_m
 
 def test_links_without_spheres_any_more_get_one_where_nothing_is(moveit_messages):
     # Removed, they would be removed from the allowed collision matrix as well.
-    scene = scene_from_model(model("base"), gone=["base", "arm"])
+    scene = scene_from_bodies(without(bodies("base"), {"base": "base", "arm": "arm"}))
     items = {item.object.id: item for item in scene.robot_state.attached_collision_objects}
     assert list(items) == ["base", "arm"]
     assert len(items["base"].object.primitives) == 2
@@ -119,11 +130,27 @@ def test_links_without_spheres_any_more_get_one_where_nothing_is(moveit_messages
     assert list(items["arm"].object.primitives[0].dimensions) == [1e-3]
 
 
+def test_what_is_held_is_an_object_of_its_own_that_may_touch_what_ours_may(moveit_messages):
+    items = {
+        item.object.id: item
+        for item in scene_from_bodies(bodies("base", "arm", held=["cup"])).robot_state.attached_collision_objects
+    }
+    assert list(items) == ["base", "arm", "cup"]
+    # As of the hand's spheres it would be allowed to touch whatever the SRDF allows the hand.
+    assert len(items["arm"].object.primitives) == 2
+    cup = items["cup"]
+    assert cup.link_name == cup.object.header.frame_id == "arm"
+    # By its own name it is known later.
+    assert set(cup.touch_links) == {"arm", "finger", "cup"}
+    assert [list(solid.dimensions) for solid in cup.object.primitives] == [[0.03]]
+    assert cup.object.primitive_poses[0].position.z == 0.4
+
+
 def test_without_moveit_msgs_the_remedy_is_named(monkeypatch):
     for name in ("moveit_msgs", "moveit_msgs.msg"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingDependencyError, match="ros-jazzy-moveit-msgs"):
-        scene_from_model(model("base"))
+        scene_from_bodies(bodies("base"))
 
 
 class MoveGroup:
@@ -220,13 +247,13 @@ def group(moveit_messages):
 
 @pytest.fixture
 def updates(group):
-    return PlanningSceneUpdates(group, 0.0)
+    return PlanningSceneUpdates(group)
 
 
 def test_each_change_is_sent_once(group, updates):
     updates.update()
     assert not group.futures
-    updates.show("first", model("base", "arm"))
+    updates.show("first", bodies("base", "arm"))
     updates.update()
     updates.update()
     assert len(group.futures) == 1
@@ -235,7 +262,7 @@ def test_each_change_is_sent_once(group, updates):
     assert not group.futures
     assert len(group.requests) == 1
     assert group.spheres() == {"base": 2, "arm": 2}
-    updates.show("second", model("base", count=3))
+    updates.show("second", bodies("base", count=3))
     updates.update()
     group.answer()
     updates.update()
@@ -248,7 +275,7 @@ def test_each_change_is_sent_once(group, updates):
 
 def test_the_pairs_of_the_srdf_outlive_the_spheres_of_a_link(group, updates):
     for name, links in (("held", ("base", "tool")), ("let go", ("base",)), ("held again", ("base", "tool"))):
-        updates.show(name, model(*links))
+        updates.show(name, bodies(*links))
         updates.update()
         group.answer()
         assert group.pairs == {"base", "arm", "tool"}
@@ -257,14 +284,28 @@ def test_the_pairs_of_the_srdf_outlive_the_spheres_of_a_link(group, updates):
     assert group.spheres() == {"base": 2, "tool": 2}
 
 
+def test_what_is_held_comes_and_goes_and_another_robot_spheres_knows_it(group, updates):
+    updates.show("held", bodies("base", "arm", held=["cup"]))
+    updates.update()
+    group.answer()
+    assert group.spheres() == {"base": 2, "arm": 2, "cup": 1}
+    later = PlanningSceneUpdates(group)
+    later.show("let go", bodies("base", "arm"))
+    later.update()
+    group.answer()
+    assert group.spheres() == {"base": 2, "arm": 2, "cup": None}
+    assert not group.world
+    assert not group.errors
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_what_move_group_has_already_is_not_sent(group, updates, count):
-    updates.show("first", model("base", "arm", count=count))
+    updates.show("first", bodies("base", "arm", count=count))
     updates.update()
     group.answer()
     # robot_spheres started again, with the same spheres.
-    later = PlanningSceneUpdates(group, 0.0)
-    later.show("first", model("base", "arm", count=count))
+    later = PlanningSceneUpdates(group)
+    later.show("first", bodies("base", "arm", count=count))
     later.update()
     group.answer()
     assert len(group.requests) == 1
@@ -272,11 +313,11 @@ def test_what_move_group_has_already_is_not_sent(group, updates, count):
 
 
 def test_spheres_of_an_earlier_robot_spheres_go(group, updates):
-    updates.show("first", model("base", "arm"))
+    updates.show("first", bodies("base", "arm"))
     updates.update()
     group.answer()
-    later = PlanningSceneUpdates(group, 0.0)
-    later.show("second", model("base"))
+    later = PlanningSceneUpdates(group)
+    later.show("second", bodies("base"))
     later.update()
     group.answer()
     assert group.spheres() == {"base": 2, "arm": None}
@@ -288,7 +329,7 @@ def test_objects_of_others_are_left_alone(group, updates, moveit_messages):
     cup = messages.AttachedCollisionObject(link_name="arm")
     cup.object.id = "cup"
     group.attached["cup"] = cup
-    updates.show("first", model("base"))
+    updates.show("first", bodies("base"))
     updates.update()
     group.answer()
     (scene,) = group.requests
@@ -298,7 +339,7 @@ def test_objects_of_others_are_left_alone(group, updates, moveit_messages):
 
 @pytest.mark.parametrize("change", ["center", "radius", "solid", "detached"])
 def test_what_differs_in_move_group_is_sent_again(group, updates, change):
-    updates.show("first", model("base"))
+    updates.show("first", bodies("base"))
     updates.update()
     group.answer()
     solid = group.attached["base"].object
@@ -322,9 +363,9 @@ def test_what_differs_in_move_group_is_sent_again(group, updates, change):
 
 
 def test_a_change_during_a_request_is_sent_too(group, updates):
-    updates.show("first", model("base"))
+    updates.show("first", bodies("base"))
     updates.update()
-    updates.show("second", model("base", count=5))
+    updates.show("second", bodies("base", count=5))
     updates.update()
     group.answer()
     updates.update()
@@ -335,15 +376,15 @@ def test_a_change_during_a_request_is_sent_too(group, updates):
 
 
 def test_a_change_while_a_diff_is_on_its_way_waits_for_it(group, updates):
-    updates.show("first", model("base"))
+    updates.show("first", bodies("base"))
     updates.update()
     group.answer()
-    updates.show("second", model("base", count=5))
+    updates.show("second", bodies("base", count=5))
     updates.update()
     group.answer(1)
     assert len(group.requests) == 2
     # Asked now, move_group could still tell of the first, and then take the second.
-    updates.show("as the first", model("base"))
+    updates.show("as the first", bodies("base"))
     updates.update()
     group.futures.reverse()
     group.answer()
@@ -354,7 +395,7 @@ def test_a_change_while_a_diff_is_on_its_way_waits_for_it(group, updates):
 
 @pytest.mark.parametrize("seen", [True, False])
 def test_a_move_group_that_is_started_again_gets_the_spheres(group, updates, seen):
-    updates.show("first", model("base", "arm"))
+    updates.show("first", bodies("base", "arm"))
     updates.update()
     group.answer()
     if seen:
@@ -362,7 +403,7 @@ def test_a_move_group_that_is_started_again_gets_the_spheres(group, updates, see
         updates.update()
         group.ready = True
     group.start()
-    updates.show("second", model("base"))
+    updates.show("second", bodies("base"))
     updates.update()
     group.answer()
     assert len(group.requests) == 2
@@ -373,7 +414,7 @@ def test_a_move_group_that_is_started_again_gets_the_spheres(group, updates, see
 def test_the_move_group_of_another_robot_is_reported(group, updates):
     # MoveIt says success.
     group.start("base")
-    updates.show("first", model("base", "arm"))
+    updates.show("first", bodies("base", "arm"))
     updates.update()
     group.answer()
     (error,) = group.errors
@@ -386,7 +427,7 @@ def test_a_refusal_is_reported_and_a_lost_answer_asked_for_again(group, updates,
 
     now = [100.0]
     monkeypatch.setattr(module, "monotonic", lambda: now[0])
-    updates.show("first", model("base"))
+    updates.show("first", bodies("base"))
     group.takes = False
     updates.update()
     group.answer()
@@ -415,7 +456,7 @@ def test_spheres_that_somebody_detached_come_back(group, updates, monkeypatch):
 
     now = [100.0]
     monkeypatch.setattr(module, "monotonic", lambda: now[0])
-    updates.show("first", model("base", "arm"))
+    updates.show("first", bodies("base", "arm"))
     updates.update()
     group.answer()
     group.world["arm"] = group.attached.pop("arm")

@@ -146,7 +146,7 @@ def actions_robot(monkeypatch, node=None, configuration=None, **config):
     actions.FollowJointTrajectory, actions.GripperCommand = FollowJointTrajectory, GripperCommand
     actions.ParallelGripperCommand = ParallelGripperCommand
     monkeypatch.setitem(sys.modules, "control_msgs.action", actions)
-    monkeypatch.setattr(robot_commands, "ActionClient", Client)
+    monkeypatch.setattr(robot_commands, "WholeActionClient", Client)
     monkeypatch.setattr(Client, "made", [])
     module = types.ModuleType("control_msgs")
     module.action = actions

@@ -170,6 +170,7 @@ def test_one_link_is_fitted_again(post):
     assert accepted
     assert status == GoalStatus.STATUS_SUCCEEDED
     assert result.success
+    post.graph.wait_until(lambda: seen, what="feedback")
     assert [(f.link, f.done, f.total) for f in seen] == [("arm", 1, 1)]
     after = link_spheres_from_message(result.model)
     assert len(after["arm"][1]) == 2

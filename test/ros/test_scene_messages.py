@@ -7,7 +7,10 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
 
+from geometry_msgs.msg import PointStamped
+
 from morphit_interfaces.msg import SegmentedObject, SegmentedObjectArray
+from morphit_interfaces.srv import Segment
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform
@@ -18,8 +21,11 @@ from morphit_ros.ros.scene.messages import (
     message_from_object,
     message_from_objects,
     message_from_scene,
+    object_name,
+    object_number,
     other_things,
     viewpoints_of,
+    wanted_number,
 )
 from morphit_ros.ros.scene.object_doubts import object_doubts
 
@@ -60,6 +66,17 @@ def test_evidence_loose_points_and_cameras_go_with_the_objects():
     np.testing.assert_array_equal(cloud_of(first).points, seen.cloud.points[:2])
 
 
+def test_objects_have_the_numbers_that_they_keep():
+    message = message_from_scene(scene(), header("world"), [12, 5])
+    assert [item.id for item in message.objects] == [12, 5]
+    assert list(other_things(message, 12).objects) == [5]
+    assert object_name(12) == "object_12" and object_number("object_12") == 12
+    assert [object_number(name) for name in ("", "world", "object_", "object_x", "object_-1", "table")] == [None] * 6
+    point = PointStamped(header=header("object_12"))
+    for rule, number in ((Segment.Request.RULE_NEAREST, 12), (Segment.Request.RULE_LARGEST, None)):
+        assert wanted_number(Segment.Request(rule=rule, point=point)) == number
+
+
 def test_a_scene_of_one_object_has_nothing_else_and_knows_no_cameras():
     message = SegmentedObjectArray(header=header("world"), objects=[message_from_object(cloud(), 0, header("world"))])
     assert other_things(message, 0).points.shape == (0, 3)
@@ -95,9 +112,11 @@ def test_an_object_is_doubted_for_what_speaks_against_it():
     assert doubts() == object_doubts(SegmentedObject()) == ""
     assert doubts(SEEN) == ""
     text = doubts(ONE_VIEW)
-    assert text.startswith("Object 3 has a confidence of 0.13")
+    assert text.startswith("object_3 has a confidence of 0.13")
     for words in ("only the right camera", "35 %", "40 %"):
         assert words in text
+    # A further camera saw its other side.
+    assert "only" not in doubts(ObjectEvidence(0, 700, coverage=0.4, transparency=0.35, more_points=300))
     moved = doubts(ObjectEvidence(900, 700, displacement=0.02, consistent=False))
     assert "confidence of 0.00" in moved
     assert "moved" in moved

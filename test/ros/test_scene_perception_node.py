@@ -13,25 +13,25 @@ from geometry_msgs.msg import PointStamped, TransformStamped
 from rclpy.qos import QoSProfile
 from scenes import BOX_SIZE, CAMERAS, camera_cloud
 
+from morphit_interfaces.msg import DistanceShape
 from morphit_interfaces.srv import Segment
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.conversions import header, message_from_cloud, transform_from_matrix
-from morphit_ros.ros.scene.messages import cloud_of, table_from_message, viewpoints_of
+from morphit_ros.ros.core.conversions import header, message_from_cloud, point_rows, transform_from_matrix
+from morphit_ros.ros.scene.messages import cloud_of, object_name, table_from_message, viewpoints_of
 
 pytestmark = pytest.mark.ros
-TOPICS = {"left": interfaces.LEFT_POINTS, "right": interfaces.RIGHT_POINTS}
-EXTRINSICS = {"left": interfaces.LEFT_EXTRINSICS, "right": interfaces.RIGHT_EXTRINSICS}
 
 
 class Cameras:
-    """Two camera drivers."""
+    """Camera drivers, two or more."""
 
-    def __init__(self, graph, extrinsics=True):
+    def __init__(self, graph, extrinsics=True, count=2):
         self._graph = graph
-        self._out = {camera: graph.publisher(topic) for camera, topic in TOPICS.items()}
+        topics, poses = (dict(list(known.items())[:count]) for known in (interfaces.POINTS, interfaces.EXTRINSICS))
+        self._out = {camera: graph.publisher(topic) for camera, topic in topics.items()}
         self._poses = []
-        for camera, topic in EXTRINSICS.items() if extrinsics else ():
+        for camera, topic in poses.items() if extrinsics else ():
             publisher = graph.publisher(topic)
             publisher.publish(
                 TransformStamped(header=header("world"), transform=transform_from_matrix(CAMERAS[camera]))
@@ -46,7 +46,7 @@ class Cameras:
 
     def publish_pair(self, **options):
         stamp = self.now()
-        for camera in TOPICS:
+        for camera in self._out:
             self.publish(camera, camera_cloud(camera, stamp, **options))
 
 
@@ -96,6 +96,32 @@ def test_a_box_on_a_table_is_found(graph):
         viewpoints_of(response.objects), [CAMERAS["left"][:3, 3], CAMERAS["right"][:3, 3]], atol=0.01
     )
     assert response.objects.obstacles.header == response.objects.header
+
+
+def test_a_third_camera_shows_the_back_of_a_box(graph):
+    graph.start("scene_perception", self_filter=False, rate=0.0, max_age=60.0, cameras=3)
+    cameras = Cameras(graph, count=3)
+    backs = []
+
+    def answered():
+        cameras.publish_pair()
+        response = graph.call(interfaces.SEGMENT, Segment.Request())
+        if response.success:
+            cloud = cloud_of(response.objects.objects[response.objects.target])
+            backs.append(int((cloud.normals[:, 0] < -0.9).sum()))
+        # The third cloud may come after the answer to the first two.
+        return response.success and len(viewpoints_of(response.objects)) == 3
+
+    graph.wait_until(answered, what="a scene of three cameras")
+    # The side of 90 by 120 mm that faces the robot, and neither of the first two.
+    assert backs[-1] > 800 and min(backs, default=0) in (0, backs[-1])
+
+
+def test_without_the_third_cloud_two_are_enough(graph):
+    _, cameras = start(graph, cameras=3)
+    response = segment(graph, cameras)
+    assert response.success, response.message
+    assert len(viewpoints_of(response.objects)) == 2
 
 
 def test_the_target_follows_the_request(graph):
@@ -153,7 +179,7 @@ def test_an_old_pair_is_not_used(graph):
 
     def refused():
         stamp = cameras.now() - 5.0
-        for camera in TOPICS:
+        for camera in ("left", "right"):
             cameras.publish(camera, camera_cloud(camera, stamp))
         response = graph.call(interfaces.SEGMENT, Segment.Request())
         assert not response.success
@@ -199,6 +225,73 @@ def test_the_world_stays_as_it_was_seen_last_where_a_scene_fails(graph):
     graph.wait_until(lambda: segment(graph, cameras).success, what="a scene with its table again")
     graph.wait_until(lambda: len(worlds) > told, what="the world of the next scene")
     assert all(world.objects[0].id == "table" for world in worlds)
+
+
+def test_objects_keep_their_names_and_what_is_away_is_let_go_of(graph):
+    worlds = graph.latest(interfaces.WORLD_OBJECTS)
+    _, cameras = start(graph)
+
+    def names_at(centers):
+        """Names of the world once that shows boxes at these places; clouds of before may still be under way."""
+
+        def told():
+            assert segment(graph, cameras, centers=centers).success
+            found = [item for item in worlds[-1].objects if item.id.startswith("object_")] if worlds else []
+            middles = {item.id: point_rows(item.shapes[0].vertices).mean(axis=0)[:2] for item in found}
+            names = [min(middles, key=lambda name: np.hypot(*(middles[name] - at)), default="") for at in centers]
+            close = all(np.hypot(*(middles[name] - at)) < 0.03 for name, at in zip(names, centers, strict=True) if name)
+            return names if len(middles) == len(centers) and close else None
+
+        return graph.wait_until(told, what=f"boxes at {centers}")
+
+    left, right, pushed = (0.45, 0.15), (0.5, -0.12), (0.45, 0.10)
+    first, second = names_at([left, right])
+    assert {first, second} == {"object_0", "object_1"}
+    assert names_at([left, right]) == [first, second]
+    assert names_at([pushed, right]) == [first, second]
+    # A goal has the object by its name, and a scene has that as its id.
+    for name, at in ((first, pushed), (second, right)):
+        request = Segment.Request(rule=Segment.Request.RULE_NEAREST, point=PointStamped(header=header(name)))
+        response = segment(graph, cameras, request, centers=[pushed, right])
+        assert response.success, response.message
+        target = response.objects.objects[response.objects.target]
+        assert object_name(target.id) == name and np.hypot(target.centroid.x - at[0], target.centroid.y - at[1]) < 0.03
+    assert names_at([right]) == [second]
+    request = Segment.Request(rule=Segment.Request.RULE_NEAREST, point=PointStamped(header=header(first)))
+    response = segment(graph, cameras, request, centers=[right])
+    assert not response.success and f"{first} is not seen: not there, or let go of" in response.message
+    assert response.objects.target == -1 and len(response.objects.objects) == 1
+    assert names_at([left, right]) == ["object_2", second]
+
+
+def test_objects_of_the_world_are_whole_shapes_where_that_is_asked_for(graph):
+    worlds, reports = graph.latest(interfaces.WORLD_OBJECTS), graph.latest(interfaces.DIAGNOSTICS)
+    _, cameras = start(graph, whole_shapes=True)
+
+    def kinds():
+        assert segment(graph, cameras).success
+        return {shape.type for item in worlds[-1].objects if item.id == "object_0" for shape in item.shapes}
+
+    # The first look comes before its shape.
+    graph.wait_until(lambda: kinds() == {DistanceShape.SUPEROVOID}, what="an object of superovoids")
+    said = [pair.value for report in reports for status in report.status for pair in status.values]
+    assert any(text.startswith("object_0: 1 superovoids, seen within") and "% assumed" in text for text in said)
+
+    # Where it is not as it was it is a hull at once.
+    def moved():
+        response = segment(graph, cameras, centers=[(0.42, 0.05)])
+        return abs(response.objects.objects[0].centroid.x - 0.42) < 0.03
+
+    graph.wait_until(moved, what="the box elsewhere")
+    graph.wait_until(lambda: abs(response_middle(worlds[-1])[1] - 0.05) < 0.03, what="the world with the box elsewhere")
+
+
+def response_middle(world):
+    """About the middle of the box in the world, of a Panda at its origin."""
+    (item,) = (item for item in world.objects if item.id.startswith("object_"))
+    if item.shapes[0].type == DistanceShape.SUPEROVOID:
+        return np.array([item.pose.position.x, item.pose.position.y])
+    return point_rows(item.shapes[0].vertices).mean(axis=0)[:2]
 
 
 def test_unknown_extrinsics_are_an_error_and_not_identity(graph):

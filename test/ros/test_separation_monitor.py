@@ -11,7 +11,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
+from morphit_interfaces.msg import DistanceShape, LinkSpheres, Sphere, SphereModel, WorldObject, WorldObjectArray
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.ros.core import interfaces
 from morphit_ros.superovoid.distances.min_distance import min_distance
@@ -156,3 +156,50 @@ def test_a_node_that_ends_stops_the_arm(graph, arm):
     assert arm.positions[0] > 0.0
     assert arm.process.stop() == 0
     graph.wait_until(lambda: list(arm.commands[-1].data) == [0.0, 0.0], what="a last command of zero")
+
+
+def stick(length=0.2):
+    """The sphere model of an arm that holds a stick of this length beyond its tip."""
+    spheres = [Sphere(radius=0.02) for _ in range(11)]
+    for index, each in enumerate(spheres):
+        each.center.z = 0.1 * length * index
+    return SphereModel(content_hash="stick", links=[LinkSpheres(link_name="tip", object_id="stick", spheres=spheres)])
+
+
+def test_what_the_arm_holds_stops_before_an_object_too(graph, arm):
+    """A box that the tip cannot reach, but a stick in its hand."""
+    message = box_message()
+    message.objects[0].pose.position.x = 0.65
+    graph.publisher(interfaces.WORLD_OBJECTS).publish(message)
+    models = graph.publisher(interfaces.SPHERE_MODEL)
+    models.publish(stick())
+    arm.run(600, [0.8, 0.0])
+    kinematics, place = KinematicModel(DESCRIPTION), np.eye(4)
+    place[:3, 3] = [0.65, 0.0, 0.6]
+
+    def held_gap(positions):
+        end = kinematics.forward_kinematics(dict(zip(("turn", "slide"), positions, strict=True)))["tip"]
+        end[:3, 3] += 0.2 * end[:3, 2]
+        return min_distance(Superovoid.sphere(0.02), end, Box((0.2, 0.2, 0.2)), place).distance
+
+    assert SEPARATION - 1e-6 <= min(held_gap(positions) for positions in arm.path[::3]) < SEPARATION + 0.05
+    assert set(arm.nearest[-1].link_names) == {"stick", "box"}
+    assert arm.nearest[-1].distance == pytest.approx(held_gap(arm.positions), abs=5e-3)
+    # With nothing in its hand it goes on.
+    stopped = arm.positions[0]
+    models.publish(SphereModel(content_hash="nothing"))
+    arm.run(200, [0.8, 0.0])
+    assert arm.positions[0] > stopped + 0.1
+
+
+def test_what_never_moves_against_the_robot_is_no_nearest_pair(graph, arm):
+    """The base stands on the table for ever, which says nothing of how near the arm is to anything."""
+    message = box_message()
+    table = WorldObject(id="table", shapes=[DistanceShape(type=DistanceShape.BOX, dimensions=[2.0, 2.0, 0.1])])
+    table.pose.position.z, table.pose.orientation.w = -0.12, 1.0
+    message.objects.append(table)
+    graph.publisher(interfaces.WORLD_OBJECTS).publish(message)
+    graph.wait_until(
+        lambda: (arm.nearest and "box" in arm.nearest[-1].link_names) or arm.run(5, [0.8, 0.0]), what="the box"
+    )
+    assert set(arm.nearest[-1].link_names) == {"tip", "box"}

@@ -16,6 +16,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
 from morphit_ros.bringup import find_job
+from morphit_ros.bringup.domains import own_domain
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import look_at
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -48,8 +49,9 @@ def rows_of(process):
 
 @pytest.mark.ros
 def test_without_a_system_it_says_so(graph):
-    process = look(graph, domain="101", patience=1.0, sim="true")
-    assert process.wait() == 1
+    with own_domain() as empty:
+        process = look(graph, domain=empty, patience=1.0, sim="true")
+        assert process.wait() == 1
     content, rows = rows_of(process)
     row = rows["nodes", "nothing runs"]
     assert len(content["rows"]) == 1 and row["state"] == BAD and "morphit up grasp" in row["remedy"]

@@ -15,7 +15,7 @@ from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.endpoints import settle
-from morphit_ros.ros.scene.messages import cloud_of, message_from_objects
+from morphit_ros.ros.scene.messages import message_from_objects, wanted_number
 
 pytestmark = pytest.mark.ros
 CLIENT = [
@@ -41,6 +41,8 @@ class Cell:
         faults=0,
     ):
         self.places, self.blind, self.fails = list(map(list, places)), blind, fails
+        # Of the places, in their order.
+        self.numbers = [7 * index + 3 for index in range(len(places))]
         # How many places into the region fail, whether the object is lost by it, whether it cannot be put back either.
         self.place_fails, self.drops, self.stuck, self.recovered = place_fails, drops, stuck, []
         self.picked, self.held, self.looks, self.placed = [], None, 0, 0
@@ -65,14 +67,11 @@ class Cell:
         cube = np.random.default_rng(0).uniform((-0.02, -0.02, 0.0), (0.02, 0.02, 0.04), (200, 3))
         clouds = [PointCloud(cube + np.array([*place, 0.0]), frame="world") for place in self.places]
         response.success, response.table.found = bool(clouds), True
-        response.objects = message_from_objects(clouds, 0 if clouds else None, header("world"))
+        response.objects = message_from_objects(clouds, 0 if clouds else None, header("world"), numbers=self.numbers)
         return response
 
     def _pick(self, goal):
-        assert goal.request.rule == Segment.Request.RULE_NEAREST
-        point = goal.request.point.point
-        gaps = [np.hypot(place[0] - point.x, place[1] - point.y) for place in self.places]
-        index = int(np.argmin(gaps))
+        index = self.numbers.index(wanted_number(Segment.Request(rule=goal.request.rule, point=goal.request.point)))
         self.picked.append(tuple(self.places[index]))
         if self.faults > 0:
             self.faults -= 1
@@ -80,7 +79,7 @@ class Cell:
             return
         failed = tuple(self.places[index]) in self.fails
         if not failed:
-            self.held = self.places.pop(index)
+            self.held = self.places.pop(index), self.numbers.pop(index)
         settle(goal, Pick.Result(success=not failed, failed_stage="lift" if failed else "", message="gone",
                                  failure_mode="slipped" if failed else "success"))  # fmt: skip
 
@@ -88,7 +87,7 @@ class Cell:
         if not goal.request.region.header.frame_id:
             # Back to where it was.
             if not self.stuck:
-                self.places.append(list(self.picked[-1]))
+                self._lies(self.picked[-1])
             settle(goal, Place.Result(success=not self.stuck, holding=self.stuck))
             return
         middle = goal.request.region.pose.position
@@ -101,16 +100,19 @@ class Cell:
         self.place_fails -= failed
         if not failed:
             self.placed += 1
-            self.places.append([0.3 + 0.05 * self.placed, -0.4])
+            self._lies((0.3 + 0.05 * self.placed, -0.4))
         elif self.drops:
-            self.places.append(list(self.picked[-1]))
+            self._lies(self.picked[-1])
         settle(goal, Place.Result(success=not failed, failed_stage="transfer", message="no way",
                                   holding=failed and not self.drops))  # fmt: skip
 
+    def _lies(self, place):
+        self.places.append(list(place))
+        self.numbers.append(self.held[1])
+
     def _push(self, goal):
         assert goal.request.table.found and len(goal.request.scene.objects) == len(self.places)
-        middle = cloud_of(goal.request.object).points.mean(axis=0)
-        index = int(np.argmin([np.hypot(*(middle[:2] - place)) for place in self.places]))
+        index = self.numbers.index(goal.request.object.id)
         self.pushed.append((tuple(self.places[index]), goal.request.tip))
         if self.freed:
             self.places[index][1] += 0.08
@@ -119,7 +121,7 @@ class Cell:
     def _recover(self, goal):
         self.recovered.append(goal.request.open)
         if goal.request.open and self.stuck:
-            self.places.append(list(self.picked[-1]))
+            self._lies(self.picked[-1])
         settle(goal, Recover.Result(success=True))
 
 
@@ -132,8 +134,8 @@ def clear(graph, tmp_path):
         made.extend(cell.servers)
         graph.start("task_execution")
         client = graph.run([*CLIENT, *words, "-p", f"report:={tmp_path / 'report.json'}"])
-        graph.wait_until(lambda: (tmp_path / "report.json").exists(), what="the report", timeout=60.0)
-        assert client.wait(20.0) == status, client.output
+        graph.wait_until(lambda: (tmp_path / "report.json").exists(), what="the report")
+        assert client.wait() == status, client.output
         return cell, json.loads((tmp_path / "report.json").read_text())
 
     yield run

@@ -19,7 +19,7 @@ from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.execution.place_region import region_pose
-from morphit_ros.ros.scene.messages import cloud_of, message_from_objects
+from morphit_ros.ros.scene.messages import message_from_objects, wanted_number
 
 pytestmark = pytest.mark.ros
 WIDE, NARROW = 0.12, 0.04
@@ -28,19 +28,25 @@ WIDE, NARROW = 0.12, 0.04
 class Bench:
     """Stands in for perception and grasp_execution: boxes (x, y, width) that pushes move by a share of the way."""
 
-    def __init__(self, graph, boxes, share=0.9, refuses=False, slow=False, push_fails=0):
+    def __init__(self, graph, boxes, share=0.9, refuses=False, slow=False, push_fails=0, beside=None):
         self.graph, self.boxes = graph, [list(box) for box in boxes]
+        # In the order of the boxes; moved to others where they change their places unseen.
+        self.numbers = [7 * index + 3 for index in range(len(boxes))]
         self.share, self.refuses, self.slow, self.push_fails = share, refuses, slow, push_fails
-        self.picks, self.pushes, self.recovered, self.waiting, self.held = [], [], 0, [], False
+        self.pushed, self.picks, self.pushes, self.recovered, self.waiting, self.held = [], [], [], 0, [], 0
+        # How far along x from its middle what is picked hangs, as weighed [m]; None: nothing is weighed.
+        self.beside, self.placed = beside, []
         interfaces.SEGMENT.serve(graph.node, self._see)
         self.servers = [
             interfaces.PICK.take(graph.node, self._pick),
             interfaces.PLACE.take(graph.node, self._place),
-            interfaces.PUSH.take(graph.node, self._push),
+            interfaces.PUSH.take(graph.node, lambda goal: self.push(goal)),
             interfaces.RECOVER.take(graph.node, self._recover),
             interfaces.PLAN_GRASP.take(graph.node, lambda goal: None),
         ]
-        graph.start("task_execution")
+        graph.start("task_execution", base_xyz="[0.2, 0.0, 0.0]")
+        # What the hand does where it is asked to push.
+        self.push = self._push
         self.states = graph.latest(interfaces.TASK_STATE, depth=200)
         self.scaling = graph.publisher(interfaces.SPEED_SCALING)
 
@@ -56,35 +62,40 @@ class Bench:
             clouds.append(PointCloud(points + np.array([x, y, 0.0]), frame="world"))
         response.success, response.table.found = bool(clouds), True
         response.table.header = header("world")
-        response.objects = message_from_objects(clouds, 0 if clouds else None, header("world"))
+        response.objects = message_from_objects(clouds, 0 if clouds else None, header("world"), numbers=self.numbers)
         return response
 
-    def _nearest(self, x, y):
-        return int(np.argmin([np.hypot(box[0] - x, box[1] - y) for box in self.boxes]))
-
     def _pick(self, goal):
-        assert goal.request.rule == Segment.Request.RULE_NEAREST
-        index = self._nearest(goal.request.point.point.x, goal.request.point.point.y)
+        index = self.numbers.index(wanted_number(Segment.Request(rule=goal.request.rule, point=goal.request.point)))
         self.picks.append(tuple(self.boxes[index]))
         if self.slow:
             self.waiting.append(goal)
             return
         wide = self.boxes[index][2] > 0.08
+        mode = "no_grasp" if wide else "success"
+        result = Pick.Result(success=not wide, failed_stage="plan_grasp" if wide else "", failure_mode=mode)
+        if self.beside is not None:
+            result.mass, result.center_deviation = 0.3, 0.001
+            result.center_of_mass.header.frame_id = "panda_link0"
+            result.center_of_mass.point.x = self.boxes[index][0] + self.beside - 0.2
+            result.center_of_mass.point.y = self.boxes[index][1]
         if not wide:
             self.boxes.pop(index)
-        mode = "no_grasp" if wide else "success"
-        settle(goal, Pick.Result(success=not wide, failed_stage="plan_grasp" if wide else "", failure_mode=mode))
+            self.held = self.numbers.pop(index)
+        settle(goal, result)
 
     def _place(self, goal):
         region = goal.request.region.pose.position
+        self.placed.append(goal.request)
         self.boxes.append([region.x, region.y + 0.05 * len(self.boxes), NARROW])
+        self.numbers.append(self.held)
         settle(goal, Place.Result(success=True))
 
     def _push(self, goal):
         request = goal.request
-        middle = cloud_of(request.object).points.mean(axis=0)
-        index = self._nearest(*middle[:2])
+        index = self.numbers.index(request.object.id)
         self.pushes.append((np.array(self.boxes[index][:2]), request.distance))
+        self.pushed.append(request.object.id)
         if self.refuses:
             settle(goal, Push.Result(failed_stage="request", message="push: got no way"))
             return
@@ -130,9 +141,9 @@ def bench(graph):
         one.close()
 
 
-def push_goal(x, y, to_x, to_y, tolerance=0.0, frame="world"):
+def push_goal(x, y, to_x, to_y, tolerance=0.0, frame="world", name=""):
     goal = PushTo.Goal(tolerance=tolerance)
-    goal.point.header.frame_id = goal.goal.header.frame_id = frame
+    goal.point.header.frame_id, goal.goal.header.frame_id = name or frame, frame
     goal.point.point.x, goal.point.point.y, goal.goal.point.x, goal.goal.point.y = x, y, to_x, to_y
     return goal
 
@@ -180,9 +191,47 @@ def test_with_no_way_past_there_is_no_push(bench):
     assert walled.boxes[0][1] + 0.5 * WIDE < 0.13 - 0.5 * NARROW - 0.02
 
 
+def test_a_push_follows_its_object_by_its_name_and_not_what_comes_to_lie_there(bench):
+    here = bench([(0.5, 0.0, WIDE), (0.3, 0.0, WIDE)])
+    second = here.numbers[1]
+    goal = push_goal(0.0, 0.0, 0.5, 0.35, name=f"object_{second}")
+    # After the first push the other one lies where the object is looked for, and it lies farther away.
+    pushed = here._push
+
+    def push(goal):
+        pushed(goal)
+        if len(here.pushes) == 1:
+            here.boxes[0][:2], here.boxes[1][:2] = here.boxes[1][:2], [0.1, 0.3]
+
+    here.push = push
+    answer = here.result(here.ask(interfaces.PUSH_TO, goal))
+    assert answer.result.success, answer.result.message
+    assert np.hypot(here.boxes[1][0] - 0.5, here.boxes[1][1] - 0.35) <= 0.05
+    assert len(here.pushes) == answer.result.pushes
+    assert set(here.pushed) == {second}
+
+
+def test_an_object_that_a_push_gave_another_name_is_what_is_new_where_it_should_be(bench):
+    here = bench([(0.5, 0.0, WIDE), (0.62, -0.2, NARROW)])
+    pushed = here._push
+
+    def push(goal):
+        pushed(goal)
+        here.numbers[0] += 100
+
+    here.push = push
+    answer = here.result(here.ask(interfaces.PUSH_TO, push_goal(0.5, 0.0, 0.5, 0.2)))
+    assert answer.result.success, answer.result.message
+    # Gone altogether, its neighbour is not taken for it.
+    here.push = lambda goal: (pushed(goal), here.boxes.pop(0), here.numbers.pop(0))
+    answer = here.result(here.ask(interfaces.PUSH_TO, push_goal(*here.boxes[0][:2], 0.62, -0.05)))
+    assert not answer.result.success and "none is new" in answer.result.message
+
+
 @pytest.mark.parametrize(
     ("goal", "options", "words"),
     [
+        (push_goal(0.0, 0.0, 0.5, 0.3, name="object_99"), {}, "object_99 is not seen"),
         (push_goal(0.5, 0.0, 0.5, 0.3), {"refuses": True}, "no way"),
         (push_goal(0.5, 0.0, 0.5, 0.3), {"share": 0.0}, "after 15 pushes"),
         (push_goal(0.2, -0.4, 0.5, 0.3), {}, "no object within 0.15 m"),
@@ -207,6 +256,39 @@ def test_what_is_too_wide_is_pushed_to_its_place_after_the_rest_was_picked(bench
     tree = [{pair.key: pair.value for pair in state.values} for state in here.states]
     reasons = [text for state in tree for text in state.values()]
     assert any("too wide for the hand, 0.12" in text for text in reasons)
+
+
+@pytest.mark.parametrize("beside", [None, 0.1])
+def test_what_was_weighed_goes_over_a_bin_by_its_centre(bench, beside):
+    """The centre is told in the base link, which stands 0.2 m beside the world's origin here."""
+    here = bench([(0.5, 0.2, NARROW)], beside=beside)
+    goal = clear_goal(aside=None)
+    goal.region.pose.position.z = 0.2
+    assert here.result(here.ask(interfaces.CLEAR_TABLE, goal)).result.success
+    (placed,) = here.placed
+    expected = NARROW + 0.03 + (0.0 if beside is None else 2.0 * beside - 0.004)
+    assert max(placed.region_size) == pytest.approx(expected, abs=0.003)
+
+
+def test_what_is_too_wide_is_known_by_its_name_and_not_what_lies_where_it_lay(bench):
+    here = bench([(0.5, 0.1, WIDE), (0.4, -0.1, NARROW)])
+    pushed = here._push
+
+    def push(goal):
+        pushed(goal)
+        if len(here.pushes) == 1:
+            # A second wide one has come to where the first one is looked for, which lies elsewhere.
+            here.boxes.append([*here.boxes[here.numbers.index(here.pushed[0])][:2], WIDE])
+            here.boxes[here.numbers.index(here.pushed[0])][:2] = [0.75, 0.0]
+            here.numbers.append(50)
+
+    here.push = push
+    goal = clear_goal()
+    goal.push_tolerance = 0.2
+    result = here.result(here.ask(interfaces.CLEAR_TABLE, goal)).result
+    assert (result.success, result.cleared, result.moved) == (True, 1, 2)
+    # It is tried as well, once.
+    assert [box[2] for box in here.picks].count(WIDE) == 2
 
 
 def test_without_a_place_for_it_what_is_too_wide_is_left_and_told(bench):

@@ -80,6 +80,17 @@ def test_object_stays_where_it_was_put(name: str) -> None:
         assert not workcell.diverged
 
 
+def test_a_bottle_that_lies_stays_so_with_its_cap_against_its_heading() -> None:
+    config = WorkcellConfig(object="bottle", object_x=0.45, object_y=0.1, object_yaw=0.7, object_lies=True)
+    with Workcell(config) as workcell:
+        workcell.step(1.0)
+        pose = workcell.object_pose()
+        center = pose[:3, :3] @ workcell.object.center_of_mass + pose[:3, 3]
+        assert np.allclose(center, (0.45, 0.1, 0.032), atol=2e-3)
+        assert np.allclose(pose[:3, 2], (-np.cos(0.7), -np.sin(0.7), 0.0), atol=0.02)
+        assert workcell.object_touches_table()
+
+
 def test_arm_holds_home_without_sagging(workcell: Workcell) -> None:
     workcell.step(1.0)
     state = workcell.joint_state()

@@ -24,11 +24,6 @@ class PadGrid(NamedTuple):
     step_x: float
     step_z: float
 
-    @property
-    def cell_area(self) -> float:
-        """Area of the pad that a cell stands for [m²]."""
-        return 4.0 * self.half_width * self.half_height / (self.columns * self.rows)
-
 
 def pad_grid(gripper: Gripper, max_cells: int = 100_000) -> PadGrid:
     """The grid of `gripper.pad_points`, coarser where it has more than `max_cells` cells."""

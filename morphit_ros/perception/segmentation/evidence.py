@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.perception.configuration import PerceptionConfig
 from morphit_ros.perception.scene import ObjectEvidence
+from morphit_ros.perception.synchronizer import SIDES
 from morphit_ros.perception.views.extrinsics_check import Fit, fit_views, shrinking_distances
 from morphit_ros.perception.views.see_through import SeenTable
 from morphit_ros.perception.views.view import CameraView, Surface
@@ -47,7 +48,7 @@ def gather_evidence(
     """Evidence for each of the objects.
 
     Args:
-        views: one or two cameras, in the scene's frame.
+        views: of the cameras, in the scene's frame.
         labels: for each view, (M,) number of the object that a point belongs to, negative for none.
         count: number of objects.
         config: densities and bounds.
@@ -84,12 +85,15 @@ def _judged(
     bounds = config.registration
     moved = contradicted > _MOST_CONTRADICTED
     residual, overlap, displacement, compared = math.nan, 0.0, 0.0, False
-    if len(parts) == 2 and min(len(part.points) for part in parts) >= _LEAST_SAMPLES:
-        fit = _fit(parts, [_MATCH_DISTANCE], 0, config)
+    # The two that show most of it are held against each other.
+    best = sorted(range(len(parts)), key=lambda index: -len(parts[index].points))[:2]
+    pair = [parts[index] for index in sorted(best)]
+    if len(pair) == 2 and min(len(part.points) for part in pair) >= _LEAST_SAMPLES:
+        fit = _fit(pair, [_MATCH_DISTANCE], 0, config)
         residual, overlap = fit.residual, fit.overlap
         moved = moved or residual > bounds.max_residual
         if moved or most_displaced is not None:
-            fit = _fit(parts, shrinking_distances(bounds.capture_distance), bounds.iterations, config)
+            fit = _fit(pair, shrinking_distances(bounds.capture_distance), bounds.iterations, config)
             displacement = float(np.linalg.norm(fit.motion[:3, 3]))
             compared = fit.constrained == 3
             moved = moved or (most_displaced is not None and displacement > most_displaced)
@@ -105,6 +109,7 @@ def _judged(
         displacement=displacement,
         consistent=not moved,
         compared=compared,
+        more_points=sum(count for side, count in counts.items() if side not in SIDES),
     )
 
 

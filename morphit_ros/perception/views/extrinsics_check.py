@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,6 +59,15 @@ def as_placed(view: CameraView) -> PlacedView:
     return PlacedView(Surface(view.points, view.normals), view.on_plane.points, view.plane, view.T_frame_camera)
 
 
+def joined(views: Sequence[CameraView]) -> PlacedView:
+    """What several views have together, as `as_placed` of one; plane and pose are the first one's."""
+    first = as_placed(views[0])
+    if len(views) == 1:
+        return first
+    above = Surface(*(np.concatenate(parts) for parts in zip(*((v.points, v.normals) for v in views), strict=True)))
+    return replace(first, above=above, on_plane=np.concatenate([view.on_plane.points for view in views]))
+
+
 @dataclass(frozen=True)
 class Fit:
     """How one set of points fits a surface.
@@ -76,9 +86,11 @@ class Fit:
 
 
 def check_extrinsics(
-    left: PlacedView, right: PlacedView, voxel_size: float, config: RegistrationConfig
+    left: PlacedView, right: PlacedView, voxel_size: float, config: RegistrationConfig, side: str = "right"
 ) -> tuple[Array, RegistrationResult]:
     """Fit the right view to the left one by point-to-plane ICP, starting from known extrinsics.
+
+    A further view is fitted in the same way to what all before it have together.
 
     What is above the plane is matched point by point; points of the right view's plane are held
     against the left view's plane, which needs no search. Directions that neither determines, such as shifts
@@ -88,6 +100,7 @@ def check_extrinsics(
         left, right: what the cameras see.
         voxel_size: spacing of the points above the plane [m].
         config: distances and bounds; with `refine` off the misfit is measured but not corrected.
+        side: name of the right view's camera, for messages.
 
     Returns:
         the motion of the right view's points in world, and the result: `succeeded` is False
@@ -114,22 +127,23 @@ def check_extrinsics(
         turn,
         fit.constrained,
     )
-    return fit.motion, _judged(result, config)
+    return fit.motion, _judged(result, config, side)
 
 
-def _judged(result: RegistrationResult, config: RegistrationConfig) -> RegistrationResult:
+def _judged(result: RegistrationResult, config: RegistrationConfig, side: str) -> RegistrationResult:
     if not math.isfinite(result.residual):
-        reason = f"no point of the right view lies within {config.capture_distance * 1e3:.0f} mm of the left view"
+        rest = "the left view" if side == "right" else "the others"
+        reason = f"no point of the {side} view lies within {config.capture_distance * 1e3:.0f} mm of {rest}"
     elif result.shift > config.max_correction or result.turn > config.max_correction_angle:
         reason = (
-            f"the views fit only after moving the right one by {result.shift * 1e3:.1f} mm and "
+            f"the views fit only after moving the {side} one by {result.shift * 1e3:.1f} mm and "
             f"{math.degrees(result.turn):.2f}° (at most {config.max_correction * 1e3:.1f} mm and "
             f"{math.degrees(config.max_correction_angle):.2f}° are accepted)"
         )
     elif result.residual > config.max_residual:
+        differ = "the views differ" if side == "right" else f"the {side} view differs from the others"
         reason = (
-            f"the views differ by {result.residual * 1e3:.1f} mm RMS "
-            f"(at most {config.max_residual * 1e3:.1f} mm are accepted)"
+            f"{differ} by {result.residual * 1e3:.1f} mm RMS (at most {config.max_residual * 1e3:.1f} mm are accepted)"
         )
     else:
         return result

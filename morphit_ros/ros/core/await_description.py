@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 _NODE = "await_description"
 # Python handles a signal when the main thread is back from waiting in C [s].
 _LONGEST_WAIT = 0.1
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Python ignores these, and what it becomes would.
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -26,6 +27,15 @@ def _interrupt(number: int, frame: object) -> NoReturn:
     # Ends what is being imported, too.
     _received.append(number)
     raise KeyboardInterrupt
+
+
+def _note(number: int, frame: object) -> None:
+    _received.append(number)
+
+
+def _heed(handler: Callable[[int, object], None]) -> None:
+    for number in _SIGNALS:
+        signal.signal(number, handler)
 
 
 def await_description(words: Sequence[str]) -> str:
@@ -42,11 +52,14 @@ def await_description(words: Sequence[str]) -> str:
     try:
         ROBOT_DESCRIPTION.subscribe(node, lambda message: texts.append(message.data))
         print(f"waiting for {node.resolve_topic_name(ROBOT_DESCRIPTION.name)}", flush=True)
+        # The first round makes an executor, which complains when it is interrupted half made.
+        _heed(_note)
         while not texts:
             rclpy.spin_once(node, timeout_sec=_LONGEST_WAIT)
             if _received:
                 raise KeyboardInterrupt
     finally:
+        _heed(_interrupt)
         # Off the graph: others would take it for alive until its lease runs out.
         node.destroy_node()
         rclpy.shutdown()
@@ -71,8 +84,7 @@ def become(command: Sequence[str], description: str) -> NoReturn:
 def main(words: Sequence[str]) -> None:
     """Wait, and become the command; status 0 if told to stop before."""
     # Both: a shell's background job has SIGINT ignored, and so has what it starts.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    _heed(_interrupt)
     try:
         become(words, await_description(words))
     except BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -136,10 +137,13 @@ class Topic:
         receive = guarded(node, self.name, callback)
         return node.create_subscription(self.type, self.name, receive, profile, callback_group=group)
 
-    def inbox(self, node: Node, depth: int = 50) -> Inbox:
-        """A subscription of a node that keeps up to `depth` messages until they are fetched."""
+    def inbox(self, node: Node, depth: int = 50, best_effort: bool = False) -> Inbox:
+        """A subscription of a node that keeps up to `depth` messages until they are fetched.
+
+        With `best_effort` a lost one is not sent again, and those after it do not wait for that.
+        """
         unused: Callable[[Any], None] = lambda _: None  # noqa: E731 - rclpy wants a callback
-        profile = self.quality.profile(depth)
+        profile = self.quality.profile(depth, best_effort)
         return Inbox(node.create_subscription(self.type, self.name, unused, profile, callback_group=Unwatched()))
 
 
@@ -209,11 +213,39 @@ class Action:
 
     def call(self, node: Node, group: CallbackGroup | None = None) -> ActionClient:
         """A client of a node."""
-        return ActionClient(node, self.type, self.name, callback_group=group)
+        return WholeActionClient(node, self.type, self.name, callback_group=group)
 
     def cancel(self, node: Node, group: CallbackGroup | None = None) -> Client:
         """A client that takes goals back, whoever asked for them: all, with an empty request."""
         return node.create_client(CancelGoal, f"{self.name}/_action/cancel_goal", callback_group=group)
+
+
+class WholeActionClient(ActionClient):
+    """An action client that takes no answer while a question is being sent.
+
+    rclpy sends a question before it notes what it is, without a lock (its clients of services have one). An answer that
+    another thread takes in between is dropped, "Ignoring unexpected goal response", and waited for in vain.
+    """
+
+    def __init__(self, *what: Any, **options: Any) -> None:
+        self._sending = threading.RLock()
+        super().__init__(*what, **options)
+
+    def take_data(self) -> Any:
+        with self._sending:
+            return super().take_data()
+
+    def send_goal_async(self, *goal: Any, **options: Any) -> Any:
+        with self._sending:
+            return super().send_goal_async(*goal, **options)
+
+    def _cancel_goal_async(self, goal_handle: Any) -> Any:
+        with self._sending:
+            return super()._cancel_goal_async(goal_handle)
+
+    def _get_result_async(self, goal_handle: Any) -> Any:
+        with self._sending:
+            return super()._get_result_async(goal_handle)
 
 
 def _action_server(node: Node, *what: Any, **options: Any) -> ActionServer:

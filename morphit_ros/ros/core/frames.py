@@ -17,10 +17,8 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MissingDependencyError
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_quat_xyzw, matrix_from_rpy
 from morphit_ros.ros.core.conversions import matrix_from_transform, stamp_from_seconds
-from morphit_ros.ros.core.interfaces import LEFT_EXTRINSICS, RIGHT_EXTRINSICS
+from morphit_ros.ros.core.interfaces import EXTRINSICS
 
-# Camera → the topic with its pose.
-EXTRINSICS = {"left": LEFT_EXTRINSICS, "right": RIGHT_EXTRINSICS}
 _ORIGIN = (0.0, 0.0, 0.0)
 
 
@@ -37,7 +35,7 @@ class BaseFrameConfig(Config):
 
 @dataclass(frozen=True)
 class CameraFrameConfig(Config):
-    """Where the poses of the two cameras come from."""
+    """Where the poses of the cameras come from."""
 
     camera_source: str = parameter(
         "topic",
@@ -50,10 +48,12 @@ class CameraFrameConfig(Config):
     right_extrinsics: tuple[float, ...] = parameter(
         (), "T_world_right of the optical frame, x y z qx qy qz qw [m]; empty: see camera_source"
     )
+    third_extrinsics: tuple[float, ...] = parameter((), "The same of a third camera, where there is one")
+    fourth_extrinsics: tuple[float, ...] = parameter((), "The same of a fourth camera, where there is one")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("left_extrinsics", "right_extrinsics"):
+        for name in (f"{camera}_extrinsics" for camera in EXTRINSICS):
             if len(getattr(self, name)) not in (0, 7):
                 raise InvalidInputError(
                     name, f"{len(getattr(self, name))} numbers", "7 numbers x y z qx qy qz qw, or none"
@@ -134,7 +134,7 @@ class BaseFrame:
 
 
 class CameraFrames:
-    """Poses of the two cameras in the world frame.
+    """Poses of the cameras in the world frame.
 
     Args:
         node: subscribes to the extrinsics, or listens to tf2.
@@ -173,7 +173,7 @@ class CameraFrames:
         """Pose of a camera when its cloud was taken; None if the clouds are to be registered without it.
 
         Args:
-            camera: "left" or "right".
+            camera: of `EXTRINSICS`.
             frame: frame of its cloud, for tf2.
             stamp: time of its cloud [s], for tf2.
 

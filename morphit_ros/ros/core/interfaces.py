@@ -78,8 +78,19 @@ WORLD_OBJECTS = Topic(
 
 LEFT_POINTS = Topic("left/points", PointCloud2, CLOUD, "cloud of the left depth camera, in its optical frame")
 RIGHT_POINTS = Topic("right/points", PointCloud2, CLOUD, "cloud of the right depth camera, in its optical frame")
+THIRD_POINTS = Topic("third/points", PointCloud2, CLOUD, "cloud of a third depth camera, where there is one")
+FOURTH_POINTS = Topic("fourth/points", PointCloud2, CLOUD, "cloud of a fourth depth camera, where there is one")
 LEFT_EXTRINSICS = Topic("left/extrinsics", TransformStamped, LATCHED, "pose of the left camera in the world frame")
 RIGHT_EXTRINSICS = Topic("right/extrinsics", TransformStamped, LATCHED, "pose of the right camera in the world frame")
+THIRD_EXTRINSICS = Topic("third/extrinsics", TransformStamped, LATCHED, "pose of the third camera in the world frame")
+FOURTH_EXTRINSICS = Topic(
+    "fourth/extrinsics", TransformStamped, LATCHED, "pose of the fourth camera in the world frame"
+)
+# Camera → its cloud, and the topic with its pose. The first two are always there.
+POINTS = {"left": LEFT_POINTS, "right": RIGHT_POINTS, "third": THIRD_POINTS, "fourth": FOURTH_POINTS}
+EXTRINSICS = {
+    "left": LEFT_EXTRINSICS, "right": RIGHT_EXTRINSICS, "third": THIRD_EXTRINSICS, "fourth": FOURTH_EXTRINSICS
+}  # fmt: skip
 SCENE = Topic("scene", PointCloud2, LATCHED, "the two clouds fused, in the world frame")
 OBJECTS = Topic("objects", SegmentedObjectArray, LATCHED, "objects on the table and the one to grasp")
 OBJECT_CLOUD = Topic("object_cloud", PointCloud2, LATCHED, "cloud of the object to grasp, with normals")
@@ -240,7 +251,12 @@ _FILTERED = (("self_filter", (True,)),)
 
 
 def _pose_by_topic(camera: str) -> tuple[tuple[str, tuple[object, ...]], ...]:
-    return (("camera_source", ("topic",)), (f"{camera}_extrinsics", ((),)))
+    return (("camera_source", ("topic",)), (f"{camera}_extrinsics", ((),)), *_where_there(camera))
+
+
+def _where_there(camera: str) -> tuple[tuple[str, tuple[object, ...]], ...]:
+    number = list(POINTS).index(camera)
+    return () if number < 2 else (("cameras", tuple(range(number + 1, len(POINTS) + 1))),)
 
 
 @dataclass(frozen=True)
@@ -273,13 +289,13 @@ _ACTING: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
         "separation_monitor",
         publishes=(VELOCITY_COMMANDS, SEPARATION, SEPARATION_MARKERS),
-        subscribes=(WANTED_VELOCITIES, JOINT_STATES, WORLD_OBJECTS, ROBOT_DESCRIPTION),
+        subscribes=(WANTED_VELOCITIES, JOINT_STATES, WORLD_OBJECTS, SPHERE_MODEL, ROBOT_DESCRIPTION),
         needs=(Need(JOINT_STATES), Need(ROBOT_DESCRIPTION, only=_DESCRIBED_BY_TOPIC)),
     ),
     NodeInterfaces(
         "person_monitor",
         publishes=(SPEED_SCALE, SEPARATION, HEARTBEAT),
-        subscribes=(JOINT_TRAJECTORY, JOINT_STATES, PEOPLE, ROBOT_DESCRIPTION),
+        subscribes=(JOINT_TRAJECTORY, JOINT_STATES, PEOPLE, SPHERE_MODEL, ROBOT_DESCRIPTION),
         needs=(
             Need(JOINT_STATES), Need(PEOPLE, "people_timeout"), Need(ROBOT_DESCRIPTION, only=_DESCRIBED_BY_TOPIC),
         ),
@@ -295,13 +311,12 @@ _ACTING: tuple[NodeInterfaces, ...] = (
         "scene_perception",
         publishes=(SCENE, OBJECTS, OBJECT_CLOUD, TABLE, SCENE_MARKERS, WORLD_OBJECTS),
         subscribes=(
-            LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS, RIGHT_EXTRINSICS, JOINT_STATES, SPHERE_MODEL,
-            ROBOT_DESCRIPTION,
+            *POINTS.values(), *EXTRINSICS.values(), JOINT_STATES, SPHERE_MODEL, ROBOT_DESCRIPTION,
         ),
         services=(SEGMENT,),
         needs=(
-            Need(LEFT_POINTS, "max_age"), Need(RIGHT_POINTS, "max_age"),
-            Need(LEFT_EXTRINSICS, only=_pose_by_topic("left")), Need(RIGHT_EXTRINSICS, only=_pose_by_topic("right")),
+            *(Need(topic, "max_age", _where_there(camera)) for camera, topic in POINTS.items()),
+            *(Need(topic, only=_pose_by_topic(camera)) for camera, topic in EXTRINSICS.items()),
             Need(JOINT_STATES, "max_age", _FILTERED), Need(SPHERE_MODEL, only=_FILTERED),
             Need(ROBOT_DESCRIPTION, only=_FILTERED),
         ),
@@ -309,7 +324,7 @@ _ACTING: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
         "grasp_planning",
         publishes=(GRASPS, GRASP_MARKERS),
-        subscribes=(OBJECTS, TABLE, SPHERE_DESCRIPTION, JOINT_STATES, NEURAL_OBJECT),
+        subscribes=(OBJECTS, TABLE, SPHERE_DESCRIPTION, JOINT_STATES, NEURAL_OBJECT, WORLD_OBJECTS),
         actions=(PLAN_GRASP,),
     ),
     NodeInterfaces(
@@ -362,8 +377,8 @@ _ACTING: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
         "workcell_sim",
         publishes=(
-            JOINT_STATES, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS, RIGHT_EXTRINSICS, OBJECT_POSE, OVERVIEW_IMAGE,
-            CLOCK, WRENCH, VACUUM, SPEED_SCALING, PEOPLE,
+            JOINT_STATES, *POINTS.values(), *EXTRINSICS.values(), OBJECT_POSE, OVERVIEW_IMAGE, CLOCK, WRENCH, VACUUM,
+            SPEED_SCALING, PEOPLE,
         ),
         subscribes=(JOINT_TRAJECTORY, GRIPPER_COMMAND, VACUUM_COMMAND, SPEED_SCALE),
     ),
@@ -382,8 +397,8 @@ _ACTING: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
         "web_viewer",
         subscribes=(
-            ROBOT_DESCRIPTION, JOINT_STATES, SPHERE_MODEL, LEFT_POINTS, RIGHT_POINTS, LEFT_EXTRINSICS,
-            RIGHT_EXTRINSICS, OBJECT_CLOUD, OBJECTS, TABLE, GRASPS, JOB_STATE, TASK_STATE, SEPARATION, SUPEROVOID_MODEL,
+            ROBOT_DESCRIPTION, JOINT_STATES, SPHERE_MODEL, *POINTS.values(), *EXTRINSICS.values(),
+            OBJECT_CLOUD, OBJECTS, TABLE, GRASPS, JOB_STATE, TASK_STATE, SEPARATION, SUPEROVOID_MODEL,
             MOTION_PLAN, CONTACT_MARKERS, COVER_DESCRIPTION, COVER_STATE, NEURAL_OBJECT, NEURAL_MOTION, DIAGNOSTICS,
             NODE_ALIVE,
         ),
@@ -417,7 +432,7 @@ COMMANDS = (
     SPEED_SCALE, SPEED_SCALING, COVER_TARGET, COVER_COMMANDS, COVER_TRAJECTORY, GATE_STATE, HEARTBEAT, NODE_ALIVE,
 )  # fmt: skip
 # What is large, and made anew all the time.
-CLOUDS = (LEFT_POINTS, RIGHT_POINTS, SCENE, OVERVIEW_IMAGE)
+CLOUDS = (*POINTS.values(), SCENE, OVERVIEW_IMAGE)
 # What a recording holds: all topics of all nodes.
 RECORDED = tuple(
     dict.fromkeys([*COMMON, ROSOUT, *(topic for node in _ACTING for topic in (*node.publishes, *node.subscribes))])

@@ -52,8 +52,9 @@ def follow_joint_states(
         else:
             take(state)
 
-    # Of a gripper that is slower than the arm nothing is lost between two looks.
-    inbox = JOINT_STATES.inbox(node, depth=max(50, round(_FASTEST * period)))
+    # Of a gripper that is slower than the arm nothing is lost between two looks. The newest counts: after a lost
+    # datagram reliable ones would wait until that has been sent again.
+    inbox = JOINT_STATES.inbox(node, depth=max(50, round(_FASTEST * period)), best_effort=True)
     receive = guarded(node, JOINT_STATES.name, receive)
     lock = threading.Lock()
 

@@ -13,7 +13,7 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 
-from morphit_interfaces.msg import BodyDistance as BodyDistanceMsg, WorldObjectArray
+from morphit_interfaces.msg import BodyDistance as BodyDistanceMsg, SphereModel, WorldObjectArray
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.display.drawings.distances import closest_point_items
 from morphit_ros.errors import InvalidInputError
@@ -25,17 +25,16 @@ from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN
 from morphit_ros.ros.core.markers import marker_array
+from morphit_ros.ros.distance.body import RobotBody
 from morphit_ros.ros.distance.messages import message_from_body_distance, objects_from_messages
-from morphit_ros.ros.distance.server import SuperovoidModelConfig
 from morphit_ros.ros.distance.state import CurrentState
-from morphit_ros.superovoid.robots.robot_distance import RobotDistance
 from morphit_ros.superovoid.robots.separation import (
     SeparationConfig as SeparationConfig,
     SeparationFilter,
     SeparationStatus,
     SeparationStep,
 )
-from morphit_ros.superovoid.robots.world import CollisionWorld
+from morphit_ros.superovoid.robots.world import WorldObject
 
 
 @dataclass(frozen=True)
@@ -52,31 +51,19 @@ class SeparationMonitorConfig(Config):
     )
 
 
-def known_robot(
-    model: SuperovoidModelConfig, robot: str, description: RobotDescription, package_paths: Sequence[str],
-    acceleration: float,
-) -> tuple[RobotDistance, list[float]]:  # fmt: skip
-    """Distances of a robot, and what its joints brake with, in the order of its kinematics [rad/s² or m/s²].
+def braking_limits(robot: str, kinematics: KinematicModel, acceleration: float) -> list[float]:
+    """What joints brake with, in the order of the kinematics [rad/s² or m/s²].
 
     Args:
-        model: of the parameters.
         robot: name in config/robots, empty for a description from elsewhere.
-        description: of the robot.
-        package_paths: folders that hold packages, searched first for the SRDF.
+        kinematics: of the robot.
         acceleration: of joints of which the robot's file says none.
-
-    Raises:
-        MorphitError: no superovoids for it, or no SRDF.
     """
-    superovoids = model.superovoids(robot, description)
-    semantics = model.semantic_description(robot, description, package_paths)
-    kinematics = KinematicModel(description)
     known: dict[str, float] = {}
     if robot:
         file = RobotConfiguration.load(robot)
         known = dict(zip(file.arm_joints, file.acceleration_limits.tolist(), strict=True))
-    limits = [known.get(name, acceleration) for name in kinematics.joint_names]
-    return RobotDistance(superovoids.links, kinematics, semantics), limits
+    return [known.get(name, acceleration) for name in kinematics.joint_names]
 
 
 class SeparationMonitor:
@@ -84,27 +71,23 @@ class SeparationMonitor:
 
     Args:
         node: owner of subscriptions and publishers.
-        model, separation, config: of the parameters.
-        robot: name in config/robots, empty for a description from elsewhere.
-        package_paths: folders that hold packages, searched first for the SRDF.
+        body: the robot, before its description has come.
+        separation, config: of the parameters.
     """
 
     def __init__(
         self,
         node: Node,
-        model: SuperovoidModelConfig,
+        body: RobotBody,
         separation: SeparationConfig,
         config: SeparationMonitorConfig,
-        robot: str,
-        package_paths: Sequence[str],
     ) -> None:
-        self._node, self._model_config, self._separation, self._config = node, model, separation, config
-        self._robot_name, self._package_paths = robot, package_paths
+        self._node, self._body, self._separation, self._config = node, body, separation, config
         # Older states would leave less time than the proof reckons with.
         self._state = CurrentState(node, separation.reaction_time, separation.period)
         self._filter: SeparationFilter | None = None
         self._kinematics: KinematicModel | None = None
-        self._world: CollisionWorld = CollisionWorld()
+        self._objects: list[WorldObject] = []
         self._wanted: tuple[Array, float] | None = None
         self._step: SeparationStep | None = None
         self._steps, self._slowest = 0, 0.0
@@ -119,19 +102,18 @@ class SeparationMonitor:
         Raises:
             MorphitError: no superovoids for it, no SRDF, or joints without limits of velocity.
         """
-        distance, limits = known_robot(
-            self._model_config, self._robot_name, description, self._package_paths, self._config.acceleration
-        )
-        kinematics = distance.model
-        made = SeparationFilter(distance, limits, self._separation)
+        body = self._body.described(description)
+        kinematics = body.known.model
+        limits = braking_limits(body.robot, kinematics, self._config.acceleration)
+        made = SeparationFilter(body.known, limits, self._separation)
         # Kernels are loaded and a programme is solved now, not at the first command: this one asks for too much.
         made.step(np.clip(0.0, kinematics.position_lower, kinematics.position_upper), kinematics.velocity_limits)
         made.reset()
-        made.set_world(self._world, self._people(self._world))
+        made.set_world(body.among(self._objects), self._people(self._objects))
         # A full collection of all that was loaded until now would hold a step up for tens of milliseconds.
         gc.collect()
         gc.freeze()
-        self._filter, self._kinematics, self._wanted = made, kinematics, None
+        self._body, self._filter, self._kinematics, self._wanted = body, made, kinematics, None
 
     def set_world(self, message: WorldObjectArray) -> None:
         """Replace all objects.
@@ -139,14 +121,25 @@ class SeparationMonitor:
         Raises:
             InvalidInputError: an id twice, or a frame or link that the robot does not have.
         """
-        world = CollisionWorld.of(objects_from_messages(message.objects, message.header.frame_id))
-        if self._filter is not None:
-            self._filter.set_world(world, self._people(world))
-        self._world = world
+        self._surround(self._body, objects_from_messages(message.objects, message.header.frame_id))
 
-    def _people(self, world: CollisionWorld) -> frozenset[str]:
+    def set_held(self, message: SphereModel) -> None:
+        """Keep what the robot carries by its newest sphere model apart, too.
+
+        Raises:
+            InvalidInputError: as of `RobotBody.holding`; nothing was changed.
+        """
+        self._surround(self._body.holding(message), self._objects)
+
+    def _surround(self, body: RobotBody, objects: list[WorldObject]) -> None:
+        world = body.among(objects)
+        if self._filter is not None:
+            self._filter.set_world(world, self._people(objects))
+        self._body, self._objects = body, objects
+
+    def _people(self, objects: Sequence[WorldObject]) -> frozenset[str]:
         prefixes = self._config.people
-        return frozenset(name for name in world.objects if prefixes and name.startswith(prefixes))
+        return frozenset(item.name for item in objects if prefixes and item.name.startswith(prefixes))
 
     def _on_wanted(self, message: Float64MultiArray) -> None:
         if self._kinematics is None:
@@ -213,8 +206,9 @@ class SeparationMonitor:
         values: dict[str, object] = {
             "steps": self._steps,
             "slowest step [ms]": 1e3 * self._slowest,
-            "objects": len(self._world),
-            "people": len(self._people(self._world)),
+            "objects": len(self._objects),
+            "people": len(self._people(self._objects)),
+            "held": ", ".join(item.name for item in self._body.held) or "nothing",
         }
         self._slowest = 0.0
         if self.problem or self._step is None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from rclpy.node import Node
@@ -12,20 +11,17 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from morphit_interfaces.msg import SphereModel
 from morphit_interfaces.srv import RobotDistance as RobotDistanceSrv, UpdateWorld
-from morphit_ros.configuration import Config, parameter
+from morphit_ros.configuration import parameter
 from morphit_ros.display.drawings.distances import closest_point_items, superovoid_items
-from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
-from morphit_ros.robot.configuration import RobotConfiguration
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.robot.description import RobotDescription
-from morphit_ros.robot.kinematics import KinematicModel
-from morphit_ros.robot.semantics import SemanticDescription, load_semantic_description
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.diagnostics import Diagnostics
 from morphit_ros.ros.core.markers import marker_array
+from morphit_ros.ros.distance.body import RobotBody, RobotBodyConfig
 from morphit_ros.ros.distance.messages import (
-    held_objects,
     message_from_model,
     message_from_state_distances,
     objects_from_messages,
@@ -38,9 +34,7 @@ from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.distances.primitives import Sphere
 from morphit_ros.superovoid.robots.body_pairs import object_bodies
 from morphit_ros.superovoid.robots.distance_request import DistanceType, RobotDistanceRequest
-from morphit_ros.superovoid.robots.model_file import load_model
-from morphit_ros.superovoid.robots.robot_distance import RobotDistance, StateDistances
-from morphit_ros.superovoid.robots.robot_model import RobotSuperovoids
+from morphit_ros.superovoid.robots.robot_distance import StateDistances
 from morphit_ros.superovoid.robots.world import CollisionWorld, WorldObject
 
 # Closest points are drawn no oftener [s].
@@ -48,52 +42,12 @@ _DRAWING_PERIOD = 0.1
 
 
 @dataclass(frozen=True)
-class SuperovoidModelConfig(Config):
-    """Which superovoids and which SRDF belong to the robot."""
-
-    model: str = parameter(
-        "", "Superovoids: name in config/superovoids, or a YAML file; empty: by the name of `robot`, else of the URDF"
-    )
-    semantics: str = parameter(
-        "", "SRDF: path, package:// or text; empty: that of `robot` if it is given, else adjacent links are allowed"
-    )
-
-    def superovoids(self, robot: str, description: RobotDescription) -> RobotSuperovoids:
-        """The robot's superovoids, checked against its description.
-
-        Raises:
-            ResourceNotFoundError: there is no file of that name.
-            InvalidInputError: a file that is none, or superovoids of links that the robot does not have.
-        """
-        name = self.model or (Path(robot).stem if robot else description.name)
-        try:
-            model = load_model(name)
-        except ResourceNotFoundError as error:
-            remedy = f"{error.remedy} Fit it with 'morphit superovoid fit', and name the file in the parameter model."
-            raise ResourceNotFoundError(error.resource, error.searched, remedy.strip()) from None
-        model.check_links(description)
-        return model
-
-    def semantic_description(
-        self, robot: str, description: RobotDescription, package_paths: Sequence[str]
-    ) -> SemanticDescription | None:
-        """The SRDF; None if there is none.
-
-        Raises:
-            ResourceNotFoundError, InvalidInputError: as of `load_semantic_description`.
-        """
-        source = self.semantics or (RobotConfiguration.load(robot).semantic_description if robot else "")
-        return load_semantic_description(source, package_paths) if source else None
-
-
-@dataclass(frozen=True)
-class DistanceServerConfig(SuperovoidModelConfig):
-    """The robot's superovoids, which of its states are used, and how they are shown."""
+class DistanceServerConfig(RobotBodyConfig):
+    """The robot's body, which of its states are used, and how they are shown."""
 
     state_timeout: float = parameter(
         0.5, "Age from which on joint states are not taken for the current state [s]", minimum=0.01, maximum=60.0
     )
-    touch_links: tuple[str, ...] = parameter((), "Links that may touch what the robot carries by its sphere model")
     chord_error: float = parameter(0.001, "Chord error of the shapes as drawn [m]", minimum=1e-5, maximum=0.1)
     alpha: float = parameter(0.6, "Opacity of the shapes as drawn", minimum=0.0, maximum=1.0)
 
@@ -117,15 +71,12 @@ class DistanceServer:
         diagnostics: Diagnostics,
         package_paths: Sequence[str] = (),
     ) -> None:
-        self._node, self._config, self._robot_name, self._package_paths = node, config, robot, package_paths
-        self._diagnostics = diagnostics
+        self._node, self._config, self._diagnostics = node, config, diagnostics
+        self._body = RobotBody(config, robot, package_paths)
         self._state = CurrentState(node, config.state_timeout)
-        self._model: RobotSuperovoids | None = None
-        self._robot: RobotDistance | None = None
         self._world = CollisionWorld()
         # Objects that came before the robot: their frames cannot be checked yet.
         self._waiting: list[WorldObject] | None = None
-        self._held: list[WorldObject] = []
         # What is to be drawn yet: the last distances, the objects.
         self._drawn: StateDistances | None = None
         self._undrawn_world = False
@@ -140,23 +91,24 @@ class DistanceServer:
     @property
     def ready(self) -> bool:
         """Whether the robot is known."""
-        return self._robot is not None
+        return self._body.distance is not None
 
     @property
     def summary(self) -> str:
         """The robot and its world in one line."""
-        assert self._model is not None and self._robot is not None
-        allowed = "the SRDF's pairs" if self._robot.semantics else "adjacent links (no SRDF)"
+        model, robot = self._body.superovoids, self._body.distance
+        assert model is not None and robot is not None
+        allowed = "the SRDF's pairs" if robot.semantics else "adjacent links (no SRDF)"
         return (
-            f"{self._model.count} superovoids on {len(self._model.links)} links of {self._model.robot_name}, "
+            f"{model.count} superovoids on {len(model.links)} links of {model.robot_name}, "
             f"{len(self._world)} objects; allowed to touch: {allowed}"
         )
 
     def values(self) -> dict[str, object]:
         """Counts and the age of the joint states, for diagnostics."""
-        if self._robot is None:
+        if self._body.distance is None:
             return {}
-        age = self._state.age(self._robot.model.joint_names)
+        age = self._state.age(self._body.distance.model.joint_names)
         return {
             "objects": len(self._world),
             "age of the oldest joint position [s]": age,
@@ -169,16 +121,16 @@ class DistanceServer:
         Raises:
             MorphitError: no superovoids for it, no SRDF, or joints that are not supported.
         """
-        model = self._config.superovoids(self._robot_name, description)
-        semantics = self._config.semantic_description(self._robot_name, description, self._package_paths)
-        robot = RobotDistance(model.links, KinematicModel(description), semantics)
-        world = self._with_held(self._world if self._waiting is None else self._waiting)
+        body = self._body.described(description)
+        robot, model = body.known, body.superovoids
+        assert model is not None
+        world = body.among(self._world if self._waiting is None else self._waiting)
         object_bodies(world, robot.model)
         # Kernels are compiled, or loaded, now and not at the first request.
         for kind in (DistanceType.GLOBAL, DistanceType.ALL):
             request = RobotDistanceRequest(kind, gradient=True, distance_threshold=0.1)
             robot.compute([dict.fromkeys(robot.model.joint_names, 0.0)], request, world)
-        self._model, self._robot, self._world, self._waiting = model, robot, world, None
+        self._body, self._world, self._waiting = body, world, None
         self._diagnostics.computes_with(interfaces.SUPEROVOID_MODEL.name, model.content_hash)
         root = header(description.root_link, ros_time(self._node))
         self._out[interfaces.SUPEROVOID_MODEL].publish(message_from_model(model, root))
@@ -191,33 +143,25 @@ class DistanceServer:
         Raises:
             InvalidInputError: an id twice, or a frame or link that the robot does not have.
         """
-        if self._robot is None:
+        if self._body.distance is None:
             CollisionWorld.of(objects)
             self._waiting = objects
             return
-        self._take(self._with_held(objects), self._robot)
+        self._take(self._body.among(objects))
 
     def set_held(self, message: SphereModel) -> None:
         """Take along what the robot carries by its newest sphere model, in place of what it carried before.
 
         Raises:
-            InvalidInputError: as of `held_objects`, or a link that the robot does not have; nothing was changed.
+            InvalidInputError: as of `RobotBody.holding`; nothing was changed.
         """
-        before, held = self._held, held_objects(message, self._config.touch_links)
-        if held or before:
-            gone = {item.name for item in before}
-            self._held = held
-            try:
-                if self._robot is not None:
-                    self._take(self._with_held([item for item in self._world if item.name not in gone]), self._robot)
-            except InvalidInputError:
-                self._held = before
-                raise
+        before = {item.name for item in self._body.held}
+        body = self._body.holding(message)
+        if body.held or before:
+            if body.distance is not None:
+                self._take(body.among(item for item in self._world if item.name not in before))
+            self._body = body
         self._diagnostics.computes_with(interfaces.SPHERE_MODEL.name, message.content_hash)
-
-    def _with_held(self, objects: Iterable[WorldObject]) -> CollisionWorld:
-        held = {item.name for item in self._held}
-        return CollisionWorld.of([*(item for item in objects if item.name not in held), *self._held])
 
     def update_world(self, message: UpdateWorld.Request, response: UpdateWorld.Response) -> str:
         """Clear, remove and add objects, and answer with the ids of all there are then; how many, in words.
@@ -225,20 +169,13 @@ class DistanceServer:
         Raises:
             InvalidInputError: no robot yet, an id that is not there, no object, or as of `set_world`.
         """
-        changed = self._world.changed(message.clear, message.remove, objects_from_messages(message.objects))
-        self._take(changed, self._known_robot())
+        self._take(self._world.changed(message.clear, message.remove, objects_from_messages(message.objects)))
         response.ids = list(self._world.objects)
         return f"{len(response.ids)} objects"
 
-    def _take(self, world: CollisionWorld, robot: RobotDistance) -> None:
-        object_bodies(world, robot.model)
+    def _take(self, world: CollisionWorld) -> None:
+        object_bodies(world, self._body.known.model)
         self._world, self._undrawn_world = world, True
-
-    def _known_robot(self) -> RobotDistance:
-        if self._robot is None:
-            remedy = "Publish it latched, or give one of the parameters robot, description_file, robot_description."
-            raise InvalidInputError(interfaces.ROBOT_DESCRIPTION.name, "nothing yet", "the robot's URDF", remedy)
-        return self._robot
 
     def robot_distance(self, message: RobotDistanceSrv.Request, response: RobotDistanceSrv.Response) -> str:
         """Compute a request into its response; what was done, in words.
@@ -246,7 +183,7 @@ class DistanceServer:
         Raises:
             InvalidInputError: no robot yet, a current state that is missing or stale, or anything of the request.
         """
-        robot = self._known_robot()
+        robot = self._body.known
         request = request_from_message(message)
         world = CollisionWorld() if message.world == message.WORLD_REPLACE else self._world
         if message.world not in (message.WORLD_ADD, message.WORLD_REPLACE):
@@ -268,8 +205,7 @@ class DistanceServer:
 
     def _markers(self, links: Mapping[str, Sequence[PlacedSuperovoid]], world: CollisionWorld) -> list[Marker]:
         """Links and objects as they are drawn, without the marker that removes all earlier ones."""
-        assert self._robot is not None
-        root, config = self._robot.model.description.root_link, self._config
+        root, config = self._body.known.model.description.root_link, self._config
         items = superovoid_items(links, world, root, config.chord_error, config.alpha)
         return list(marker_array(items, header(root)).markers[1:])
 
@@ -280,12 +216,13 @@ class DistanceServer:
 
     def _draw(self) -> None:
         # Not in the callback of a request: its answer would wait for the drawing.
-        if self._robot is None:
+        robot = self._body.distance
+        if robot is None:
             return
         # Perception sees the world anew each second: it is drawn for whoever looks.
         if self._undrawn_world and self._out[interfaces.SUPEROVOID_MARKERS].get_subscription_count():
             self._draw_shapes()
         if self._drawn is not None:
             drawn, self._drawn = self._drawn, None
-            frame = header(self._robot.model.description.root_link)
+            frame = header(robot.model.description.root_link)
             self._out[interfaces.DISTANCE_MARKERS].publish(marker_array(closest_point_items(drawn), frame))

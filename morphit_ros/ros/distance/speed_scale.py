@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from rclpy.node import Node
 from std_msgs.msg import Float64
 from trajectory_msgs.msg import JointTrajectory
 
-from morphit_interfaces.msg import BodyDistance as BodyDistanceMsg, WorldObjectArray
+from morphit_interfaces.msg import BodyDistance as BodyDistanceMsg, SphereModel, WorldObjectArray
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.robot.description import RobotDescription
@@ -21,14 +20,14 @@ from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import trajectory_from_message
 from morphit_ros.ros.core.diagnostics import ERROR, OK, WARN
 from morphit_ros.ros.core.heartbeat import Heartbeat
+from morphit_ros.ros.distance.body import RobotBody
 from morphit_ros.ros.distance.messages import message_from_body_distance, objects_from_messages
-from morphit_ros.ros.distance.separation import known_robot
-from morphit_ros.ros.distance.server import SuperovoidModelConfig
+from morphit_ros.ros.distance.separation import braking_limits
 from morphit_ros.ros.distance.state import CurrentState
 from morphit_ros.superovoid.distances.queries import LOWER
 from morphit_ros.superovoid.robots.separation import SeparationConfig as SeparationConfig, SeparationFilter
 from morphit_ros.superovoid.robots.separation_scale import ScaleStep, SeparationScale
-from morphit_ros.superovoid.robots.world import CollisionWorld
+from morphit_ros.superovoid.robots.world import WorldObject
 
 # Of an arm whose description and file say nothing [rad/s²].
 _ACCELERATION = 2.0
@@ -49,27 +48,23 @@ class SpeedScaleMonitor:
 
     Args:
         node: owner of subscriptions and publishers.
-        model, separation, config: of the parameters.
-        robot: name in config/robots, empty for a description from elsewhere.
-        package_paths: folders that hold packages, searched first for the SRDF.
+        body: the robot, before its description has come.
+        separation, config: of the parameters.
     """
 
     def __init__(
         self,
         node: Node,
-        model: SuperovoidModelConfig,
+        body: RobotBody,
         separation: SeparationConfig,
         config: SpeedScaleConfig,
-        robot: str,
-        package_paths: Sequence[str],
     ) -> None:
-        self._node, self._model_config, self._separation, self._config = node, model, separation, config
-        self._robot_name, self._package_paths = robot, package_paths
+        self._node, self._body, self._separation, self._config = node, body, separation, config
         self._state = CurrentState(node, separation.reaction_time, separation.period)
         self._filter: SeparationFilter | None = None
         self._scale: SeparationScale | None = None
         self._step: ScaleStep | None = None
-        self._world = CollisionWorld()
+        self._people: list[WorldObject] = []
         self._heard, self._unknown = -math.inf, ""
         self._percent, self._slowest, self.problem = 0.0, 0.0, f"waiting for {interfaces.PEOPLE.name}"
         self._out, self._nearest = interfaces.SPEED_SCALE.publish(node), interfaces.SEPARATION.publish(node)
@@ -83,12 +78,11 @@ class SpeedScaleMonitor:
         Raises:
             MorphitError: no superovoids for it, no SRDF, or joints without limits of velocity.
         """
-        distance, limits = known_robot(
-            self._model_config, self._robot_name, description, self._package_paths, _ACCELERATION
-        )
+        body = self._body.described(description)
+        limits = braking_limits(body.robot, body.known.model, _ACCELERATION)
         # Whoever plans the motion keeps links apart from each other and from what stands still.
-        self._filter = SeparationFilter(distance, limits, self._separation, links=False)
-        self._filter.set_world(self._world, frozenset(self._world.objects))
+        self._filter = SeparationFilter(body.known, limits, self._separation, links=False)
+        self._surround(body, self._people)
         self._scale = None
 
     def set_people(self, message: WorldObjectArray) -> None:
@@ -97,10 +91,22 @@ class SpeedScaleMonitor:
         Raises:
             InvalidInputError: an id twice, or a frame that the robot does not have.
         """
-        self._world = CollisionWorld.of(objects_from_messages(message.objects, message.header.frame_id))
+        self._surround(self._body, objects_from_messages(message.objects, message.header.frame_id))
         self._heard = ros_time(self._node)
+
+    def set_held(self, message: SphereModel) -> None:
+        """Keep what the arm carries by its newest sphere model away from people, too.
+
+        Raises:
+            InvalidInputError: as of `RobotBody.holding`; nothing was changed.
+        """
+        self._surround(self._body.holding(message), self._people)
+
+    def _surround(self, body: RobotBody, people: list[WorldObject]) -> None:
+        world = body.among(people)
         if self._filter is not None:
-            self._filter.set_world(self._world, frozenset(self._world.objects))
+            self._filter.set_world(world, frozenset(item.name for item in people))
+        self._body, self._people = body, people
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         self._scale, self._step, self._unknown = None, None, ""
@@ -167,7 +173,8 @@ class SpeedScaleMonitor:
     def report(self) -> tuple[bytes, str, dict[str, object]]:
         """Level, words and numbers for diagnostics; the slowest step since the last report."""
         values: dict[str, object] = {
-            "people": len(self._world), "scale [%]": self._percent, "slowest step [ms]": 1e3 * self._slowest
+            "people": len(self._people), "scale [%]": self._percent, "slowest step [ms]": 1e3 * self._slowest,
+            "held": ", ".join(item.name for item in self._body.held) or "nothing",
         }  # fmt: skip
         self._slowest = 0.0
         if self._step is not None:

@@ -55,6 +55,7 @@ class ArmControls:
     def __init__(self, node: Node, lives: NodeWatch, tell: Callable[[ArmAnswer], None], frame: str) -> None:
         self._node, self._tell, self._frame = node, tell, frame
         self._target: Array | None = None
+        self._name = ""
         heart = Heartbeat(node, patience=_PATIENCE)
         # A pick needs more than the arm, and whoever stops it wants the action of ready grasps stopped too.
         needed = {interfaces.PICK.name: (interfaces.SEGMENT, interfaces.PLAN_GRASP, interfaces.EXECUTE_GRASP)}
@@ -68,9 +69,9 @@ class ArmControls:
         self._pressed: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._wake = node.create_guard_condition(guarded(node, "press", self._work))
 
-    def choose(self, point: Array | None) -> None:
-        """The point (3,) of the target of the next picks [m]; None: perception chooses."""
-        self._target = point
+    def choose(self, point: Array | None, name: str = "") -> None:
+        """The target of the next picks by its name, or a point (3,) of it [m]; None: perception chooses."""
+        self._target, self._name = point, name
 
     @property
     def running(self) -> bool:
@@ -111,8 +112,9 @@ class ArmControls:
         goal = _ACTIONS[name].type.Goal()
         if isinstance(goal, Pick.Goal) and self._target is not None:
             goal.rule = Pick.Goal.RULE_NEAREST
-            goal.point.header = header(self._frame)
-            goal.point.point = point_from_array(self._target)
+            goal.point.header = header(self._name or self._frame)
+            if not self._name:
+                goal.point.point = point_from_array(self._target)
         return goal
 
     def _on_end(self, name: str, answer: Any, problem: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from rclpy.node import Node
 
 from morphit_ros.errors import MorphitError
-from morphit_ros.execution.failure import OBJECT_LOST
+from morphit_ros.execution.failure import OBJECT_LOST, FailureMode
 from morphit_ros.execution.held import HELD, HeldGrasp, Surroundings
 from morphit_ros.execution.obstacles import object_obstacle
 from morphit_ros.execution.pick import PickRequest, PickStage
@@ -27,6 +27,7 @@ from morphit_ros.robot.motion_types import JointState
 from morphit_ros.ros.execution.job import ExecutionJob
 
 _OPENING = (PickStage.OPEN.value, PickStage.RELEASE.value)
+_WEIGHED = (PickStage.LIFT.value, PickStage.VERIFY.value)
 _HELD = (PickStage.ATTACH.value, PickStage.TEST_LIFT.value, PickStage.LIFT.value)
 
 
@@ -43,6 +44,7 @@ class HeldMemory:
     Attributes:
         held: None if nothing is known to be held.
         from_disk: whether that is known from an earlier process.
+        not_let_go: whether the hand has opened and yet carries it.
         around: what stands around as far as the last job knew, without what is held.
         target: name of what that job was about among it, empty for none.
         problem: why the state could not be kept or read, empty if it was.
@@ -62,7 +64,8 @@ class HeldMemory:
         name = f"{os.environ.get('ROS_DOMAIN_ID', '0')}{node.get_fully_qualified_name()} {robot.name}"
         self._name = f"{urllib.parse.quote(name, safe='')}.json"
         self.held: HeldGrasp | None = None
-        self.from_disk, self.problem = False, ""
+        self.from_disk, self.not_let_go, self.problem = False, False, ""
+        self._let_go_of: tuple[HeldGrasp, Surroundings, str] | None = None
         self.around, self.target = Surroundings(), ""
         self._request: PickRequest | None = None
         self._cloud: PointCloud | None = None
@@ -154,8 +157,12 @@ class HeldMemory:
                 aperture = self.aperture(state)
                 if aperture is not None:
                     self._hold(job, aperture, 2.0 * self._config.slip.margin)
+        if self.held is not None and job.weighed_now and stage in _WEIGHED and self.held.load is not job.load:
+            self.held = replace(self.held, load=job.load)
         if job.failed and OBJECT_LOST in job.message:
             self._let_go()
+        if job.failed and job.mode is FailureMode.NOT_EMPTY:
+            self._take_back(state)
 
     def _hold(self, job: ExecutionJob, aperture: float, margin: float) -> None:
         assert self._request is not None
@@ -163,7 +170,7 @@ class HeldMemory:
         points = np.empty((0, 3))
         if self._cloud is not None:
             points = self._cloud.transformed(invert_transform(grasp.T_base_gripper)).points
-        self.target, self.from_disk = "", False
+        self.target, self.from_disk, self.not_let_go = "", False, False
         self.around = Surroundings(request.table, request.obstacles)
         since = time.time() if self.held is None else self.held.since
         self.held = HeldGrasp(
@@ -180,11 +187,23 @@ class HeldMemory:
 
     def _let_go(self, put_down: np.ndarray | None = None) -> None:
         """Nothing is held any longer; with ``T_base_gripper`` (4, 4) where it was put down it stands there."""
-        held, self.held, self.from_disk = self.held, None, False
+        held, self.held, self.from_disk, self.not_let_go = self.held, None, False, False
         if held is None:
             return
+        self._let_go_of = held, self.around, self.target
         if put_down is not None and len(held.points):
             placed = object_obstacle(HELD, held.points, put_down)
             self.around = replace(self.around, obstacles=(*self.around.obstacles, placed))
             self.target = HELD
+        self._keep()
+
+    def _take_back(self, state: JointState | None) -> None:
+        """What was let go of has stayed on the hand: held as long as the fingers are where they are now."""
+        if self._let_go_of is None:
+            return
+        held, self.around, self.target = self._let_go_of
+        aperture = self.aperture(state)
+        if aperture is not None:
+            held = replace(held, aperture=aperture, margin=2.0 * self._config.slip.margin)
+        self.held, self.not_let_go = held, True
         self._keep()

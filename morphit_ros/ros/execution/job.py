@@ -22,7 +22,7 @@ from morphit_ros.execution.handling import HandSequence, HandUpdate
 from morphit_ros.execution.pick import CommandGripper, SendTrajectory, SequenceUpdate, StopArm, SwitchVacuum
 from morphit_ros.execution.sequence import GraspSequence
 from morphit_ros.execution.weighing import Load
-from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.memory.library import Recognition
 from morphit_ros.memory.look import Look
 from morphit_ros.memory.thing import Lesson, Weight
@@ -162,12 +162,15 @@ class ExecutionJob:
     @property
     def failed_grasps(self) -> list[Array]:
         """(4, 4) of all grasps that failed by the end of the job, in the frame of the object."""
-        return [*self.failed_poses, *self._executed_pose] if self.failed else self.failed_poses
+        # Without a record of the present attempt nothing was tried since the last look.
+        return [*self.failed_poses, *self._executed_pose] if self.failed and self._records else self.failed_poses
 
     @property
     def lesson(self) -> Lesson:
         """What the job has taught of its object by its end, but for a weight that was not moved to its frame yet."""
-        tried = zip(self.failed_grasps[self.failed_before :], self.records, strict=False)
+        own = self.failed_grasps[self.failed_before :]
+        # Of an object that came to lie otherwise the first ones are not known any more.
+        tried = zip(own, self.records[-len(own) :], strict=False)
         failed = [pose for pose, record in tried if record.mode.outcome is PickOutcome.MISGRASP]
         return Lesson(self.weighed, () if self.failed else tuple(self._executed_pose), tuple(failed))
 
@@ -282,9 +285,9 @@ class ExecutionJob:
             self.fail(update.failed_stage.value, update.message, now, update.mode)
 
     def _start_anew(self, look: Callable[[], None]) -> None:
+        self.failed_poses += self._executed_pose
         self._ended, self._records = self.records, ()
         self._attempt = len(self._ended) + 1
-        self.failed_poses += self._executed_pose
         look()
 
     @property
@@ -376,7 +379,7 @@ class ExecutionJob:
 
 def load_fields(load: Load, base_link: str) -> dict[str, Any]:
     """What was weighed, as the fields of a result."""
-    center = PointStamped(point=point_from_array(transform_points(load.T_base_gripper, load.center[None])[0]))
+    center = PointStamped(point=point_from_array(load.on_vertical))
     center.header.frame_id = base_link
     return {
         "mass": load.mass, "mass_deviation": load.mass_deviation, "center_of_mass": center,

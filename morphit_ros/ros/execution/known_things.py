@@ -36,11 +36,13 @@ class KnownThings:
         self._library = ObjectLibrary(folder)
         self._weight_of = weight_of
         self._worker = ThreadPoolExecutor(1, "library")
+        # Number of an object of the world → name of the thing that it is.
+        self._links: dict[int, str] = {}
         self.problem = "; ".join(self._library.problems)
 
-    def ask(self, look: Look) -> Future[tuple[Recognition | None, str]]:
-        """The thing that a look shows, as of `ObjectLibrary.recognise`."""
-        return self._worker.submit(self._library.recognise, look)
+    def ask(self, look: Look, number: int) -> Future[tuple[Recognition | None, str]]:
+        """The thing that a look at an object shows, as of `ObjectLibrary.recognise`, first what it was known to be."""
+        return self._worker.submit(self._library.recognise, look, self._links.get(number, ""))
 
     @staticmethod
     def answered(answer: Future[tuple[Recognition | None, str]]) -> tuple[Recognition | None, str]:
@@ -58,7 +60,7 @@ class KnownThings:
             if job.weighed_now and job.load is not None:
                 job.weighed, job.weighed_now = self._weight_of(job.load, job.target), False
             if not job.lesson.is_empty:
-                self.problem = self._library.learn(job.look, job.lesson, job.known)
+                self._links[job.target.id], self.problem = self._library.learn(job.look, job.lesson, job.known)
         except (MorphitError, ValueError, ArithmeticError) as error:
             self.problem = f"the library has learned nothing of this pick: {error}"
 

@@ -14,7 +14,7 @@ from rclpy.node import Node
 
 from morphit_interfaces.action import ExecuteGrasp, GoHome, Pick, Place, Push, Recover, Release
 from morphit_ros.configuration import parameter
-from morphit_ros.errors import MorphitError
+from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.handling import HandSequence
@@ -41,8 +41,11 @@ from morphit_ros.ros.execution.robot_commands import MotionGate
 from morphit_ros.ros.execution.robot_watch import RobotWatch
 from morphit_ros.ros.execution.wrench_input import WrenchInput
 
-# Services keep ten answers: among so many refusals an acceptance may get lost. Then a job begins when its result is
-# asked for, which takes no longer than this [s].
+# A job begins when its result is asked for: its client then knows that it was accepted. Few never ask: theirs begins
+# after this time [s], in which other goals that came at once have been refused.
+_OTHERS_TIME = 0.5
+# Services keep ten answers: among so many refusals an acceptance may get lost. Then it has to be asked for, within this
+# time [s].
 _MANY = 8
 _ANSWER_TIME = 2.0
 # Refusals further apart than this do not belong together [s].
@@ -161,9 +164,9 @@ class PickJobs:
             job.fail("request", text, ros_time(self._node), FailureMode.BAD_REQUEST)
 
     def _refuse(self, job: ExecutionJob) -> bool:
-        """End a job that would drop what an earlier process has left in the hand."""
+        """End a job that would drop what an earlier process has left in the hand, or a place on it."""
         self._memory.check(self._watch.state)
-        if not self._memory.from_disk:
+        if not (self._memory.from_disk or self._memory.not_let_go):
             return False
         text = f"{self._memory.in_words()}: place it, release it, or recover with open, before another pick"
         job.fail("request", text, ros_time(self._node), FailureMode.BAD_REQUEST)
@@ -181,8 +184,13 @@ class PickJobs:
             self._known_since = monotonic()
         elif self._held.settled and monotonic() - self._known_since > _SPHERES_TIME:
             self._known_since = math.inf
-            if memory.held is not None and len(memory.held.points):
-                self._held.hold(PointCloud(memory.held.points).transformed(self._robot.T_tip_gripper))
+            self._hold_known()
+
+    def _hold_known(self) -> None:
+        """Put what is known to be held into the robot's sphere model."""
+        held = self._memory.held
+        if held is not None and len(held.points):
+            self._held.hold(PointCloud(held.points).transformed(self._robot.T_tip_gripper))
 
     def cancel(self, reason: str) -> None:
         """End the goal, if there is one."""
@@ -211,12 +219,13 @@ class PickJobs:
                 self._planning.follow()
             return
         name = self._node.get_fully_qualified_name()
-        unknown = self._refused >= _MANY and not self.is_awaited(job.goal)
-        if unknown and monotonic() - self._taken > _ANSWER_TIME:
+        waited = 0.0 if self.is_awaited(job.goal) else monotonic() - self._taken
+        flooded = self._refused >= _MANY
+        if flooded and waited > _ANSWER_TIME:
             text = f"its client does not know that it was accepted: {self._refused} other goals came at once"
             job.cancel(text, ros_time(self._node))
         self._look_out(job, ros_time(self._node))
-        if unknown and not job.commanded and not job.finished:
+        if waited and (flooded or waited < _OTHERS_TIME) and not job.commanded and not job.finished:
             return
         if job.update(ros_time(self._node), self._watch.state):
             self._states.publish(job.status(name))
@@ -224,6 +233,8 @@ class PickJobs:
         self._memory.follow(job, self._watch.state)
         if job.finished:
             self._job = None
+            if job.mode is FailureMode.NOT_EMPTY:
+                self._hold_known()
             self._steps.remember(job)
             said = (job.remark, self._steps.problem, self._held.problem, self._memory.problem, self._reader.problem)
             remark = "" if job.failed else "; ".join(filter(None, said))
@@ -254,19 +265,24 @@ class PickJobs:
         self, goal: ServerGoalHandle, action_type: Any, kind: type[GraspSequence] | type[HandSequence] = GraspSequence
     ) -> ExecutionJob:
         self._taken = monotonic()
+        # What has been said of the robot before its client asked: after a pause the goal may be taken first.
+        self._watch.look()
         clock = "simulated clock" if self._node.get_clock().ros_time_is_active else "system clock"
         assert self._planning.backend is not None
         backend, robot, base = self._planning.backend, self._robot, self._robot.base_link
         common = backend, robot, self._gripper, self._sequence, clock, self._free_motion
-        sequence = GraspSequence(*common, self._scale()) if kind is GraspSequence else HandSequence(*common)
+        scale = self._scale() if kind is GraspSequence or action_type is Place else None
+        sequence = kind(*common, scale)
         return ExecutionJob(goal, action_type, sequence, self._commands, ros_time(self._node), base)
 
     def _scale(self) -> Scale | None:
         """What weighs with the robot's present description, None where nothing does; a warning says what is lacking."""
         source, model = self._sequence.weigh.source, self._watch.model
-        if source == "none" or model is None:
+        if source == "none":
             return None
         try:
+            if model is None:
+                raise InvalidInputError(interfaces.ROBOT_DESCRIPTION.name, "none that fits", "the robot that weighs")
             if self._wrench is not None:
                 return self._wrench.scale(model, self._robot)
             return effort_scale(model, self._robot, own_weight=source == "total_efforts")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
@@ -27,7 +27,7 @@ from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.suction.cup import SuctionCup
 from morphit_ros.memory.thing import Weight
 from morphit_ros.robot.motion_backend import ObjectObstacle
-from morphit_ros.robot.solids import Solid
+from morphit_ros.robot.solids import Solid, points_beside
 from morphit_ros.ros.core.clocks import ros_time
 from morphit_ros.ros.core.conversions import matrix_from_pose, seconds_from_stamp
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
@@ -36,6 +36,9 @@ from morphit_ros.ros.execution.object_clearance import ExecutedClearanceConfig, 
 from morphit_ros.ros.execution.object_watch import ObjectWatch
 from morphit_ros.ros.grasping.messages import grasp_from_message
 from morphit_ros.ros.scene.messages import OtherThings, TablePatch, cloud_of, other_things, table_from_message
+
+if TYPE_CHECKING:
+    from morphit_ros.superovoid.robots.clearance import HandShapes
 
 # Name of a goal's object among the bodies of a motion backend.
 TARGET = "target"
@@ -204,6 +207,7 @@ class GoalReader:
         base_link: name of its link.
         gripper: of the robot.
         reaches: as of `pick_request`.
+        hand: of `known_hand`.
     """
 
     def __init__(
@@ -216,8 +220,9 @@ class GoalReader:
         base_link: str,
         gripper: Gripper | SuctionCup,
         reaches: Callable[[Array, Mapping[str, float]], bool],
+        hand: HandShapes | None = None,
     ) -> None:
-        self._node, self._config, self._clearance = node, config, clearance
+        self._node, self._config, self._clearance, self._hand = node, config, clearance, hand
         self._base, self._base_link = BaseFrame(node, config.world_frame, base), base_link
         self._gripper, self._reaches = gripper, reaches
         self._fingers = None if isinstance(gripper, SuctionCup) else ClosedFingers.around(*gripper.closed_fingers)
@@ -236,8 +241,8 @@ class GoalReader:
         request = pick_request(goal, scene, ros_time(self._node) - self._config.max_age, self._reaches)
         clouds = [] if scene.target is None else [scene.target]
         clouds += scene.others.objects.values()
-        table = None if scene.table is None else scene.table.T_world_table
-        clearance = object_clearance(self._clearance, self._gripper, clouds, table)
+        loose = scene.others.loose.points
+        clearance = object_clearance(self._clearance, self._gripper, clouds, scene.table, loose, self._hand)
         displacement = None if scene.seen is None else self._objects.displacement_of(scene.seen, goal.object.header)
         request = replace(
             request,
@@ -263,7 +268,9 @@ class GoalReader:
             raise InvalidInputError("object", "no points", "an object that was seen")
         T_base_object = frames.T_base("object", goal.object.header.frame_id)
         asked = T_base_object[:3, :3] @ np.array([goal.direction.x, goal.direction.y, goal.direction.z])
+        table = None if scene.table is None else scene.table.T_world_table
         others = [cloud.points for cloud in (*scene.others.objects.values(), scene.others.loose)]
+        others.append(points_beside(self._world.solids(frames.T_base), scene.target.points, table))
         found = pushes(
             scene.target.points, np.concatenate(others), scene.around, self._fingers,
             goal.distance or DISTANCE, asked if asked.any() else None, goal.tip,

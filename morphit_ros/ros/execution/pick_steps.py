@@ -21,7 +21,6 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.candidates import is_near, preferred
 from morphit_ros.execution.clearing import crowded
-from morphit_ros.execution.displacement import planar_motion
 from morphit_ros.execution.failed_grasps import Failed, FailedGrasps
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.sequence_config import SequenceConfig
@@ -35,10 +34,12 @@ from morphit_ros.ros.core.conversions import matrix_from_pose, point_from_array
 from morphit_ros.ros.execution.job import ExecutionJob, JobFailed
 from morphit_ros.ros.execution.known_things import KnownThings, look_at
 from morphit_ros.ros.grasping.messages import grasp_from_message
-from morphit_ros.ros.scene.messages import cloud_of, target_of
+from morphit_ros.ros.scene.messages import cloud_of, named_point, target_of, wanted_number
 
 # Until clouds are looked at again, by the clock of the cameras [s].
 _SEE_AGAIN = 0.5
+# For so long an object is looked for by its name, if not longer than for anything, before it is by its place [s].
+_BY_NAME = 2.0
 _MODES = {
     "segment": FailureMode.NO_SCENE, "plan_grasp": FailureMode.NO_GRASP, "contact_push": FailureMode.NO_GRASP,
 }  # fmt: skip
@@ -151,32 +152,41 @@ class PickSteps:
             self._pushing = None
         if self._things is not None:
             self._things.learn(job)
-        if job.target is None:
-            return
-        failed = Failed(job.failed_grasps, job.put_off, self._weighed(job, job.target)) if job.failed else None
-        self._failed.remember(*_seen(job.target), failed)
+        if job.target is not None:
+            self._note(job, job.target, gone=not job.failed)
 
     def _begin(self, job: ExecutionJob) -> None:
         remedy = f"service {interfaces.SEGMENT.name} is not there: is scene_perception running?"
         self._wait_for_server(job, "segment", self._segment.service_is_ready, lambda: self._see(job), remedy)
 
-    def _see(self, job: ExecutionJob, since: Stopwatch | None = None) -> None:
+    def _see(self, job: ExecutionJob, since: Stopwatch | None = None, lost: bool = False) -> None:
+        """Ask for what the goal wants; in later looks for the same object by its name.
+
+        Where that is lost, for what is where it was pushed to, or as the goal asked; if that was by the name too, for
+        what is nearest to where it was.
+        """
         wanted = job.goal.request
         request = Segment.Request(rule=wanted.rule, point=wanted.point, index=wanted.index)
-        if job.pushed and job.target is not None:
-            # The same object, where it is now.
+        if job.target is not None and not lost:
+            request.rule, request.point = Segment.Request.RULE_NEAREST, named_point(job.target.id)
+        elif job.target is not None and job.pushed:
             (x, y), z = self._config.push_to, job.target.centroid.z
             request.rule, request.point = Segment.Request.RULE_NEAREST, PointStamped(point=Point(x=x, y=y, z=z))
+        elif job.target is not None and wanted_number(request) is not None:
+            request.point = PointStamped(header=job.target.header, point=job.target.centroid)
         first = since or Stopwatch(self._node)
-        self._ask(job, "segment", self._segment.call_async(request), lambda scene: self._seen(job, scene, first))
+        self._ask(job, "segment", self._segment.call_async(request), lambda scene: self._seen(job, scene, first, lost))
 
-    def _seen(self, job: ExecutionJob, scene: Segment.Response, since: Stopwatch) -> None:
+    def _seen(self, job: ExecutionJob, scene: Segment.Response, since: Stopwatch, lost: bool) -> None:
         if not scene.success:
             # Clouds may not have come yet, or something may have stood in the way.
-            again = since.elapsed + _SEE_AGAIN
-            if again > self._config.see_timeout:
+            again, limit = since.elapsed + _SEE_AGAIN, self._config.see_timeout
+            if again <= (limit if job.target is None or lost else min(_BY_NAME, limit)):
+                self._wait(job, "segment", lambda: since.elapsed > again, lambda: self._see(job, since, lost), "")
+            elif job.target is not None and not lost:
+                self._see(job, lost=True)
+            else:
                 raise JobFailed("segment", scene.message, FailureMode.NO_SCENE)
-            self._wait(job, "segment", lambda: since.elapsed > again, lambda: self._see(job, since), "")
             return
         remedy = f"action {interfaces.PLAN_GRASP.name} is not there: is grasp_planning running?"
         self._wait_for_server(
@@ -187,18 +197,13 @@ class PickSteps:
         goal = PlanGrasp.Goal(
             object=target_of(scene.objects), scene=scene.objects, use_table=scene.table.found, table=scene.table
         )
-        if job.target is not None:
-            self._carry_along(job, job.target, goal.object)
-        else:
-            job.failed_poses, job.put_off, job.weighed = self._failed.at(*_seen(goal.object))
-            job.failed_before = len(job.failed_poses)
-        job.target = goal.object
+        self._take_up(job, goal.object)
         job.look = job.known = None
         look = None if self._things is None else look_at(goal.object, scene)
         if self._things is None or look is None:
             self._ask_for_grasps(job, scene, goal)
             return
-        answer, since = self._things.ask(look), monotonic()
+        answer, since = self._things.ask(look, goal.object.id), monotonic()
 
         def go_on() -> None:
             job.look = look
@@ -218,20 +223,21 @@ class PickSteps:
         question = self._plan.send_goal_async(goal)
         self._ask(job, "plan_grasp", question, lambda handle: self._planning(job, scene, handle))
 
-    def _carry_along(self, job: ExecutionJob, before: SegmentedObject, now: SegmentedObject) -> None:
-        """After an attempt: the object may lie elsewhere than before it, and what was learned of it goes along."""
-        job.weighed, job.weighed_now = self._weighed(job, before), False
-        moved = _motion(before, now)
-        if job.weighed is not None:
-            job.weighed = None if moved is None else job.weighed.moved(moved)
-        if moved is not None:
-            job.failed_poses = [moved @ pose for pose in job.failed_poses]
+    def _take_up(self, job: ExecutionJob, now: SegmentedObject) -> None:
+        """Deal with an object as it is seen now, with what all attempts at it have taught, the job's own included."""
+        before = job.target
+        if before is not None:
+            self._note(job, before)
+        job.failed_poses, job.put_off, job.weighed = self._failed.at(now.id, *_seen(now))
+        known, same = len(job.failed_poses), before is not None and before.id == now.id
+        job.failed_before = min(job.failed_before, known) if same else known
+        job.target, job.weighed_now = now, False
 
-    def _weighed(self, job: ExecutionJob, before: SegmentedObject) -> Weight | None:
-        """By the last attempt that weighed, of the object as it was seen before the present."""
-        if job.weighed_now and job.load is not None:
-            return self._weight_of(job.load, before)
-        return job.weighed
+    def _note(self, job: ExecutionJob, target: SegmentedObject, gone: bool = False) -> None:
+        """Know what has failed so far at an object that was seen before the present attempt."""
+        weighed = self._weight_of(job.load, target) if job.weighed_now and job.load is not None else job.weighed
+        failed = None if gone else Failed(job.failed_grasps, job.put_off, weighed)
+        self._failed.remember(target.id, *_seen(target), failed)
 
     def _planning(self, job: ExecutionJob, scene: Segment.Response, handle: ClientGoalHandle) -> None:
         if not handle.accepted:
@@ -333,12 +339,6 @@ class PickSteps:
         return others or grasps
 
 
-def _motion(before: SegmentedObject, now: SegmentedObject) -> Array | None:
-    """(4, 4) from where an object was to where it is; None where that is not known."""
-    (points, frame), (others, other) = _seen(before), _seen(now)
-    return planar_motion(points, others) if frame == other and len(points) and len(others) else None
-
-
 def _seen(thing: SegmentedObject) -> tuple[Array, str]:
     """Points (N, 3) of an object, and their frame."""
     return cloud_of(thing).finite().points, thing.header.frame_id
@@ -347,4 +347,4 @@ def _seen(thing: SegmentedObject) -> tuple[Array, str]:
 def _crowded(scene: SegmentedObjectArray) -> bool:
     """Whether something lies close beside the target of a scene."""
     clouds = [cloud_of(item).finite().points for item in scene.objects]
-    return crowded(clouds, scene.target)
+    return crowded(dict(enumerate(clouds)), scene.target)

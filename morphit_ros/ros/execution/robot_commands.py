@@ -26,6 +26,7 @@ from morphit_ros.execution.sequence_config import SequenceConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import Trajectory
 from morphit_ros.ros.core.conversions import message_from_trajectory
+from morphit_ros.ros.core.endpoints import WholeActionClient
 from morphit_ros.ros.core.heartbeat import Heartbeat, ended
 from morphit_ros.ros.core.interfaces import (
     GATE_STATE,
@@ -433,7 +434,9 @@ class ActionCommands:
         self._node, self._group = node, group
         self._arm_action, self._gripper_action = names["arm"], names["gripper"]
         self._goals = {
-            part: _LatestGoal(ActionClient(node, kind, name, callback_group=group), name, who, what, part == "gripper")
+            part: _LatestGoal(
+                WholeActionClient(node, kind, name, callback_group=group), name, who, what, part == "gripper"
+            )
             for part, (name, kind, who, what) in actions.items()
             if part in parts and (part == "arm" or robot.finger_joints)
         }

@@ -123,16 +123,20 @@ class RobotWatch:
         return monotonic() - self._arrival
 
     def _on_description(self, message: String) -> None:
-        self.model = self._limits = self._error = None
+        known: tuple[KinematicModel, JointLimits] | tuple[None, None] = None, None
+        wrong: MorphitError | None = None
         try:
             model = KinematicModel(message.data)
             self._robot.check_description(model.description)
-            self.model, self._limits = model, JointLimits.of(model, self._robot.arm_joints)
+            known = model, JointLimits.of(model, self._robot.arm_joints)
         except ResourceNotFoundError as error:
             # Without its meshes nothing can be said about it; robot_spheres cannot do without them and says so.
             self._node.get_logger().warning(f"{ROBOT_DESCRIPTION.name} is not checked: {error}")
         except MorphitError as error:
-            self._error = error
+            wrong = error
+        # Only now: what was known before holds while this one is read, or a goal would meet a robot without either.
+        (self.model, self._limits), self._error = known, wrong
+        if wrong is not None:
             self._node.get_logger().error(self.problem)
 
     @property

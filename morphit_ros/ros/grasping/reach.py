@@ -1,27 +1,31 @@
-"""Reachability for grasp planning: follows the robot's shape and joints, and puts the scene around it."""
+"""Reachability for grasp planning: follows the robot's shape and joints, and puts scene and known world around it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import String
 
 from morphit_interfaces.msg import SegmentedObject
 from morphit_ros.configuration import Config, nested, parameter
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.transforms import Array, invert_transform, make_transform
+from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
 from morphit_ros.grasping.grasp import Grasp, GraspPlan
 from morphit_ros.motion.reachability import ReachabilityConfig
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.motion_types import JointState
 from morphit_ros.robot.packages import resolve_uri
+from morphit_ros.robot.solids import points_beside
 from morphit_ros.ros.core.conversions import seconds_from_stamp
 from morphit_ros.ros.core.diagnostics import Diagnostics
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
 from morphit_ros.ros.core.interfaces import SPHERE_DESCRIPTION, SPHERE_MODEL
 from morphit_ros.ros.core.joint_states import follow_joint_states
+from morphit_ros.ros.execution.known_world import KnownWorld
 from morphit_ros.ros.scene.messages import TablePatch
 from morphit_ros.ros.spheres.messages import described_hash
 
@@ -76,6 +80,7 @@ class GraspReach:
 
         # Before the first goal: it must not wait for compilers.
         warm_up_reachability()
+        self._known_world = KnownWorld(node, node.default_callback_group)
         SPHERE_DESCRIPTION.subscribe(node, self._on_description)
         follow_joint_states(node, self._on_joint_state, period=_STATE_PERIOD)
 
@@ -91,6 +96,26 @@ class GraspReach:
 
     def _on_joint_state(self, state: JointState) -> None:
         self._start = state.as_dict()
+
+    def beside(self, target: SegmentedObject, points: Array, table: TablePatch | None) -> Array:
+        """(M, 3) on what is known to stand near an object and perception leaves out; nothing without a robot [m].
+
+        Args:
+            target, points, table: as of `filter_for`.
+
+        Raises:
+            InvalidInputError, UnknownTransformError: as of `filter_for`, of the known things as well.
+        """
+        if self._robot is None:
+            return np.empty((0, 3))
+        T_base = self._T_base(target, self._robot.base_link)
+        solids = self._known_world.solids(T_base)
+        if not solids:
+            return np.empty((0, 3))
+        T_base_frame = T_base("object", target.header.frame_id)
+        patch = None if table is None else T_base_frame @ table.T_world_table
+        there = points_beside(solids, transform_points(T_base_frame, points), patch)
+        return transform_points(invert_transform(T_base_frame), there)
 
     def filter_for(
         self, target: SegmentedObject, points: Array, table: TablePatch | None, obstacles: Array
@@ -119,7 +144,8 @@ class GraspReach:
             )  # fmt: skip
         reachability = self._current(self._robot)
         reachability.set_start(self._start)
-        reachability.set_world(self._T_base_frame(target, self._robot.base_link), table, points, obstacles)
+        T_base_frame = self._T_base(target, self._robot.base_link)("object", target.header.frame_id)
+        reachability.set_world(T_base_frame, table, points, obstacles)
         return reachability.grasp_filter()
 
     def _current(self, robot: RobotConfiguration) -> Reachability:
@@ -134,16 +160,20 @@ class GraspReach:
             self._known_description = description
         return self._reachability
 
-    def _T_base_frame(self, target: SegmentedObject, base_link: str) -> Array:
-        frame = target.header.frame_id
-        if frame == base_link:
-            return make_transform()
-        if frame != self._config.world_frame:
-            raise InvalidInputError(
-                "object: frame", repr(frame), f"{self._config.world_frame} or {base_link}",
-                "Set world_frame, or check_reachability to never.",
-            )  # fmt: skip
-        return invert_transform(self._base.T_world_base(base_link, seconds_from_stamp(target.header.stamp)))
+    def _T_base(self, target: SegmentedObject, base_link: str) -> Callable[[str, str], Array]:
+        """``T_base_frame`` (4, 4) of what is named first in a frame that is named second, at the time of an object."""
+
+        def T_base(what: str, frame: str) -> Array:
+            if frame == base_link:
+                return make_transform()
+            if frame != self._config.world_frame:
+                raise InvalidInputError(
+                    f"{what}: frame", repr(frame), f"{self._config.world_frame} or {base_link}",
+                    "Set world_frame, or check_reachability to never.",
+                )  # fmt: skip
+            return invert_transform(self._base.T_world_base(base_link, seconds_from_stamp(target.header.stamp)))
+
+        return T_base
 
 
 def with_reach(plan: GraspPlan, asked: GraspFilter | None) -> GraspPlan:

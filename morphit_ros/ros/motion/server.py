@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -23,6 +24,7 @@ from morphit_ros.geometry.transforms import Array, invert_transform
 from morphit_ros.motion.arm_planner import ArmPlanner, ArmPlannerConfig, MotionAnswer, MotionRequest
 from morphit_ros.motion.collision_model import rigid_group
 from morphit_ros.motion.planner import PathStatus
+from morphit_ros.robot.clearance import StateClearance
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import RobotDescription, load_robot_description
 from morphit_ros.ros.core import interfaces
@@ -33,7 +35,8 @@ from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig
 from morphit_ros.ros.core.guarded import guarded
 from morphit_ros.ros.core.markers import marker_array
-from morphit_ros.ros.distance.messages import held_objects, objects_from_messages
+from morphit_ros.ros.distance.body import RobotBody, RobotBodyConfig
+from morphit_ros.ros.distance.messages import objects_from_messages
 from morphit_ros.ros.distance.state import CurrentState
 from morphit_ros.ros.motion.messages import (
     allowed_pairs,
@@ -68,6 +71,11 @@ class MotionServerConfig(Config):
         5.0, "Age from which on answers say how old the world is that they hold in; 0: never [s]", minimum=0.0,
         maximum=1e6,
     )  # fmt: skip
+    clearance: str = parameter(
+        "covers", "Distances that plans are shown with: covers (of the planner's spheres), superovoids (the certified "
+        "ones of superovoid_distance and the monitors, by which paths are chosen too, see `choices`)",
+        choices=("covers", "superovoids"),
+    )  # fmt: skip
     display: bool = parameter(True, "Publish the newest plan for displays")
 
 
@@ -78,13 +86,14 @@ class MotionServer:
         node: owner of everything on the graph.
         config: which robot.
         planning: settings of the planner.
+        body: which superovoids the robot has, and what may touch what it holds.
         base: where the robot stands in the world.
         diagnostics: told what was done.
     """
 
     def __init__(
-        self, node: Node, config: MotionServerConfig, planning: ArmPlannerConfig, base: BaseFrameConfig,
-        diagnostics: Diagnostics,
+        self, node: Node, config: MotionServerConfig, planning: ArmPlannerConfig, body: RobotBodyConfig,
+        base: BaseFrameConfig, diagnostics: Diagnostics,
     ) -> None:  # fmt: skip
         self._node, self._config, self._planning, self._diagnostics = node, config, planning, diagnostics
         self._robot = RobotConfiguration.load(config.robot)
@@ -96,7 +105,7 @@ class MotionServer:
         # meanwhile.
         self._objects: list[WorldObject] | None = None
         self._seen = 0.0
-        self._held: list[WorldObject] = []
+        self._body, self._body_lock = RobotBody(body, config.robot), threading.Lock()
         self._model_hash = ""
         self._world_number = self._held_number = 0
         self._problem, self._last = "", "no motion asked for yet"
@@ -128,7 +137,10 @@ class MotionServer:
         def fit() -> None:
             try:
                 planner = ArmPlanner(description, self._robot, self._planning)
+                body = self._body.described(description) if self._config.clearance == "superovoids" else self._body
                 if wanted():
+                    with self._body_lock:
+                        self._body = replace(self._body, superovoids=body.superovoids, distance=body.distance)
                     self._planner, self._problem = planner, ""
                 while wanted() and planner.levels[0] < planner.levels[1]:
                     planner.prepare()
@@ -160,8 +172,9 @@ class MotionServer:
 
     def _on_model(self, message: SphereModel) -> None:
         try:
-            held = held_objects(message, self._robot.touch_links)
-            self._held, self._model_hash, self._held_number = held, message.content_hash, self._held_number + 1
+            with self._body_lock:
+                self._body = self._body.holding(message)
+            self._model_hash, self._held_number = message.content_hash, self._held_number + 1
             self._diagnostics.computes_with(interfaces.SPHERE_MODEL.name, message.content_hash)
         except MorphitError as error:
             self._problem = f"{interfaces.SPHERE_MODEL.name} refused, the last one is kept: {error}"
@@ -228,6 +241,7 @@ class MotionServer:
             request = request_from_message(
                 message, self._robot, start, around, lambda frame: self._T_root_frame(planner, frame)
             )  # fmt: skip
+            request = replace(request, clearance=self._clearance(planner, message))
             answer = planner.plan(request, progress)
             if replaces or (number, held) == (self._world_number, self._held_number):
                 break
@@ -292,16 +306,38 @@ class MotionServer:
 
     def _around(self, planner: ArmPlanner, message: PlanMotion.Goal) -> Surroundings:
         """What is to be kept clear of, and what is carried."""
+        return surroundings(
+            self._world(message), lambda frame: self._T_root_frame(planner, frame), allowed_pairs(message)
+        )
+
+    def _world(self, message: PlanMotion.Goal) -> CollisionWorld:
         goals = PlanMotion.Goal
         if message.world not in (goals.WORLD_ADD, goals.WORLD_REPLACE):
             raise InvalidInputError("world", message.world, "WORLD_ADD 0 or WORLD_REPLACE 1")
-        known: list[WorldObject] = []
-        if message.world == goals.WORLD_ADD:
-            # What is held is no longer where it was seen.
-            held = {item.name for item in self._held}
-            known = [*(item for item in self._objects or () if item.name not in held), *self._held]
-        world = CollisionWorld.of(known).changed(add=objects_from_messages(message.objects))
-        return surroundings(world, lambda frame: self._T_root_frame(planner, frame), allowed_pairs(message))
+        known = self._body.among(self._objects or ()) if message.world == goals.WORLD_ADD else CollisionWorld()
+        return known.changed(add=objects_from_messages(message.objects))
+
+    def _clearance(self, planner: ArmPlanner, message: PlanMotion.Goal) -> StateClearance | None:
+        """Certified distances of the arm, and what it holds, in the world of a goal; None where covers are enough."""
+        if self._config.clearance == "covers":
+            return None
+        body, objects = self._body, []
+        for item in self._world(message):
+            if not item.attached_to:
+                pose = self._T_root_frame(planner, item.frame) @ item.T_frame_object
+                item = replace(item, T_frame_object=pose, frame="")
+            objects.append(item)
+        world, semantics = CollisionWorld.of(objects), body.known.semantics
+        description = planner.kinematics.description
+        group = semantics.group_with(self._robot.arm_joints, description) if semantics is not None else ""
+        names = {*description.links, *world.objects}
+        allowed = [(min(pair), max(pair)) for pair in allowed_pairs(message) if pair <= names]
+
+        def clearance(states: Sequence[Mapping[str, float]]) -> Array:
+            found = body.clearance(states, world, group, allowed)
+            return np.array([np.inf if item is None else item.distance for item in found])
+
+        return clearance
 
     def _T_root_frame(self, planner: ArmPlanner, frame: str) -> Array:
         """Pose (4, 4) of a frame that does not move."""

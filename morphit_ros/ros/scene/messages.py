@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
+from geometry_msgs.msg import PointStamped
 from std_msgs.msg import Header
 
 from morphit_interfaces.msg import SegmentedObject, SegmentedObjectArray, TablePlane
@@ -26,6 +28,7 @@ from morphit_ros.ros.core.conversions import (
 )
 from morphit_ros.ros.core.fields import write_fields
 
+_OBJECT = "object_"
 # Points of no object that are nearer than this to one are rather that object's [m].
 _OWN_DISTANCE = 0.01
 
@@ -37,13 +40,29 @@ class TablePatch(NamedTuple):
     size: Array
 
 
+def object_name(number: int) -> str:
+    """Name of an object that perception has given a number; goals have it in place of a frame."""
+    return f"{_OBJECT}{number}"
+
+
+def object_number(name: str) -> int | None:
+    """Number of an object by its name, None if that is not a name of one."""
+    digits = name.removeprefix(_OBJECT)
+    return int(digits) if name.startswith(_OBJECT) and digits.isdecimal() else None
+
+
+def named_point(number: int) -> PointStamped:
+    """An object by its name, where a goal has a point."""
+    return PointStamped(header=Header(frame_id=object_name(number)))
+
+
 def message_from_object(
-    cloud: PointCloud, index: int, header: Header, evidence: ObjectEvidence | None = None
+    cloud: PointCloud, number: int, header: Header, evidence: ObjectEvidence | None = None
 ) -> SegmentedObject:
-    """An object; without evidence nothing is said about how well it is known."""
+    """An object with its number; without evidence nothing is said about how well it is known."""
     points = cloud.points if len(cloud) else np.zeros((1, 3))
     return write_fields(
-        SegmentedObject(), evidence, header=header, id=index, centroid=points.mean(axis=0),
+        SegmentedObject(), evidence, header=header, id=number, centroid=points.mean(axis=0),
         cloud=message_from_cloud(cloud, header.frame_id, seconds_from_stamp(header.stamp)), size=np.ptp(points, axis=0),
     )  # fmt: skip
 
@@ -55,6 +74,7 @@ def message_from_objects(
     evidence: Sequence[ObjectEvidence] = (),
     obstacles: Array | None = None,
     viewpoints: Sequence[Array] = (),
+    numbers: Sequence[int] = (),
 ) -> SegmentedObjectArray:
     """Objects of a scene.
 
@@ -65,22 +85,23 @@ def message_from_objects(
         evidence: how well each is known; empty if that is not known.
         obstacles: (M, 3) points of no object [m].
         viewpoints: positions (3,) of the cameras [m].
+        numbers: that each object keeps between looks; its place in the list by default.
     """
+    numbers = numbers or range(len(clouds))
     known: Sequence[ObjectEvidence | None] = evidence or [None] * len(clouds)
     loose = PointCloud(np.empty((0, 3)) if obstacles is None else obstacles, frame=header.frame_id)
     return write_fields(
         SegmentedObjectArray(), header=header, target=-1 if target is None else target, viewpoints=viewpoints,
-        objects=[message_from_object(cloud, index, header, known[index]) for index, cloud in enumerate(clouds)],
+        objects=[message_from_object(*item) for item in zip(clouds, numbers, repeat(header), known, strict=False)],
         obstacles=message_from_cloud(loose, header.frame_id, seconds_from_stamp(header.stamp)),
     )  # fmt: skip
 
 
-def message_from_scene(scene: Scene, header: Header) -> SegmentedObjectArray:
-    """What perception found, with what belongs to no object and where the cameras stood."""
-    poses = [pose for pose in (scene.T_world_left, scene.T_world_right) if pose is not None]
+def message_from_scene(scene: Scene, header: Header, numbers: Sequence[int] = ()) -> SegmentedObjectArray:
+    """What perception found, with what belongs to no object and where the cameras stood; `numbers` of its objects."""
     return message_from_objects(
         scene.objects, scene.target, header, scene.evidence, scene.cloud.points[scene.labels == LOOSE],
-        [pose[:3, 3] for pose in poses],
+        scene.viewpoints, numbers,
     )  # fmt: skip
 
 
@@ -142,17 +163,23 @@ def perception_of_request(request: Segment.Request, config: PerceptionConfig) ->
     """A node's configuration with the rule for the target that a request names.
 
     Raises:
-        InvalidInputError: an unknown rule, or a point in another frame than the scene's.
+        InvalidInputError: an unknown rule, or a point in another frame than the scene's that names no object either.
     """
     if request.rule == Segment.Request.RULE_DEFAULT:
         return config
     if request.rule not in _RULES:
         raise InvalidInputError("rule", request.rule, f"0 to {max(_RULES)}")
     frame = request.point.header.frame_id
-    if frame not in ("", config.world_frame):
-        raise InvalidInputError("point: frame", frame, f"the scene's frame {config.world_frame}")
+    if frame not in ("", config.world_frame) and object_number(frame) is None:
+        expected = f"the scene's frame {config.world_frame}, or the name of an object"
+        raise InvalidInputError("point: frame", frame, expected)
     point = tuple(array_from_point(request.point.point))
     return replace(config, target=replace(config.target, rule=_RULES[request.rule], index=request.index, point=point))
+
+
+def wanted_number(request: Segment.Request) -> int | None:
+    """Number of the object that a request has by its name, None where it has none."""
+    return object_number(request.point.header.frame_id) if request.rule == Segment.Request.RULE_NEAREST else None
 
 
 def viewpoints_of(message: SegmentedObjectArray) -> Array | None:

@@ -10,10 +10,12 @@ from std_msgs.msg import String
 
 from morphit_interfaces.msg import SphereModel
 from morphit_ros.errors import InvalidInputError, MorphitError
-from morphit_ros.geometry.transforms import Array, transform_points
+from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
+from morphit_ros.memory.tracks import Carried
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.motion_types import JointState
+from morphit_ros.ros.core.conversions import point_rows
 from morphit_ros.ros.core.diagnostics import Diagnostics
 from morphit_ros.ros.core.frames import BaseFrame
 from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION, SPHERE_MODEL
@@ -32,6 +34,9 @@ class SelfFilter:
         robot: names the base link.
         base: where that stands in the world.
         diagnostics: told which sphere model is used.
+
+    Attributes:
+        carried: what the hand took last by the sphere model, and where it let go of it; None before that.
     """
 
     # Joint states are kept this long; a cloud older than that cannot be matched.
@@ -45,6 +50,11 @@ class SelfFilter:
         self._states: deque[JointState] = deque()
         self._spheres: dict[str, tuple[Array, Array]] | None = None
         self._kinematics: KinematicModel | None = None
+        self.carried: Carried | None = None
+        self._T_taken: Array | None = None
+        self._carrier = ""
+        # A model that came before what is needed to follow what it holds.
+        self._waiting: SphereModel | None = None
         self._look = follow_joint_states(node, self._on_joint_state, period=_LOOK_PERIOD, every=True)
         SPHERE_MODEL.subscribe(node, self._on_sphere_model)
         ROBOT_DESCRIPTION.subscribe(node, self._on_description)
@@ -60,8 +70,36 @@ class SelfFilter:
         try:
             self._spheres = link_spheres_from_message(message)
             self._diagnostics.computes_with(SPHERE_MODEL.name, message.content_hash)
+            self._follow_hand(message)
         except MorphitError as error:
             self._node.get_logger().error(f"sphere model refused, the last one is kept: {error}")
+
+    def _follow_hand(self, message: SphereModel) -> None:
+        """Where what is held was when it came into the model, and how far it had gone when it left it."""
+        self._waiting = None
+        held = [link for link in message.links if link.object_id]
+        if bool(held) is (self._T_taken is not None):
+            return
+        # Description, model and joint states come in any order where this begins while something is held.
+        self._waiting = message
+        self._look()
+        if self._kinematics is None or not self._states:
+            return
+        try:
+            poses = self._T_world_links(self._states[-1])
+        except MorphitError:
+            return
+        self._waiting = None
+        if not held:
+            assert self.carried is not None and self._T_taken is not None
+            T_now_taken = poses[self._carrier] @ invert_transform(self._T_taken)
+            self.carried, self._T_taken = self.carried._replace(T_now_taken=T_now_taken), None
+        elif held[0].link_name in poses:
+            self._carrier = held[0].link_name
+            self._T_taken = poses[self._carrier]
+            spheres = [sphere for link in held for sphere in link.spheres]
+            centers = transform_points(self._T_taken, point_rows([sphere.center for sphere in spheres]))
+            self.carried = Carried(centers, np.array([sphere.radius for sphere in spheres]))
 
     def _on_description(self, message: String) -> None:
         try:
@@ -80,6 +118,8 @@ class SelfFilter:
             raise InvalidInputError(
                 missing, "nothing yet", "the robot's shape", "Start robot_spheres, or set self_filter to false."
             )
+        if self._waiting is not None:
+            self._follow_hand(self._waiting)
         self._look()
         states = list(self._states)
         state = min(states, key=lambda candidate: abs(candidate.stamp - stamp), default=None)
@@ -89,11 +129,14 @@ class SelfFilter:
                 JOINT_STATES.name, seen, f"one within {self._LARGEST_GAP:g} s of the cloud at {stamp:.3f} s",
                 "Check that joint states are published and that the clocks agree.",
             )  # fmt: skip
+        poses = self._T_world_links(state, stamp)
+        centers = [transform_points(poses[link], spheres[0]) for link, spheres in self._spheres.items()]
+        return np.concatenate(centers), np.concatenate([radii for _, radii in self._spheres.values()])
+
+    def _T_world_links(self, state: JointState, stamp: float = 0.0) -> dict[str, Array]:
+        """Link → (4, 4) at a state of the joints, with the base where it stood at a time [s]; 0: where it is."""
+        assert self._kinematics is not None
         transforms = self._kinematics.forward_kinematics(state.as_dict())
         base_link = self._robot.base_link
-        T_base_root = np.linalg.inv(transforms[base_link])
-        T_world_root = self._base.T_world_base(base_link, stamp) @ T_base_root
-        centers = [
-            transform_points(T_world_root @ transforms[link], spheres[0]) for link, spheres in self._spheres.items()
-        ]
-        return np.concatenate(centers), np.concatenate([radii for _, radii in self._spheres.values()])
+        T_world_root = self._base.T_world_base(base_link, stamp) @ np.linalg.inv(transforms[base_link])
+        return {link: T_world_root @ T_root_link for link, T_root_link in transforms.items()}

@@ -116,15 +116,16 @@ class SystemViewer(WorkcellViewer):
 
     def _choose(self, point: Array | None) -> None:
         assert self.controls is not None
-        self.controls.choose(point)
-        self.scene.set_target(point)
-        self._panel.set_target("" if point is None else f"at {' '.join(f'{value:.3f}' for value in point)} m")
+        name = self.scene.set_target(point)
+        self.controls.choose(point, name)
+        place = "" if point is None else f"at {' '.join(f'{value:.3f}' for value in point)} m"
+        self._panel.set_target(f"{name} {place}".strip())
 
     def _on_answer(self, answer: ArmAnswer) -> None:
         self._panel.say(answer.text, answer.failed)
 
     def _show_clearance(self, clearance: Clearance) -> None:
-        self._panel.add_clearance(monotonic(), clearance.world, clearance.own)
+        self._panel.add_clearance(monotonic(), clearance.world, clearance.own, clearance.names)
         if clearance.points is None:
             self.scene.clear("distances")
         else:

@@ -26,7 +26,7 @@ from morphit_ros.ros.core.conversions import (
 from morphit_ros.ros.core.endpoints import Topic
 from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig, CameraFrameConfig, CameraFrames
 from morphit_ros.ros.core.latest import Viewer
-from morphit_ros.ros.scene.messages import cloud_of, table_from_message
+from morphit_ros.ros.scene.messages import cloud_of, object_name, table_from_message
 from morphit_ros.ros.spheres.messages import link_spheres_from_message
 
 
@@ -64,8 +64,7 @@ class WorkcellViewer(Viewer):
             interfaces.ROBOT_DESCRIPTION: self._show_robot,
             interfaces.SPHERE_MODEL: self._show_spheres,
             interfaces.JOINT_STATES: self._show_joints,
-            interfaces.LEFT_POINTS: partial(self._show_cloud, "left"),
-            interfaces.RIGHT_POINTS: partial(self._show_cloud, "right"),
+            **{topic: partial(self._show_cloud, camera) for camera, topic in interfaces.POINTS.items()},
             interfaces.OBJECT_CLOUD: self._show_object,
             interfaces.OBJECTS: self._show_objects,
             interfaces.TABLE: self._show_table,
@@ -97,7 +96,8 @@ class WorkcellViewer(Viewer):
         self.scene.set_object(cloud.points, cloud.normals)
 
     def _show_objects(self, message: SegmentedObjectArray) -> None:
-        self.scene.set_objects([cloud_of(item).finite().points for item in message.objects], message.target)
+        clouds = [cloud_of(item).finite().points for item in message.objects]
+        self.scene.set_objects(clouds, message.target, [object_name(item.id) for item in message.objects])
 
     def _show_table(self, message: TablePlane) -> None:
         table = table_from_message(message)

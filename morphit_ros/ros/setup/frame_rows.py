@@ -26,14 +26,12 @@ from morphit_ros.ros.core.conversions import (
     matrix_from_transform,
     seconds_from_stamp,
 )
-from morphit_ros.ros.core.frames import EXTRINSICS
-from morphit_ros.ros.core.interfaces import JOINT_STATES, LEFT_POINTS, RIGHT_POINTS
+from morphit_ros.ros.core.interfaces import EXTRINSICS, JOINT_STATES, POINTS
 from morphit_ros.ros.setup.expected import ExpectedNode
 from morphit_ros.ros.setup.listening import Listener
 from morphit_ros.ros.setup.rows import BAD, NOTE, OK, Row
 from morphit_ros.ros.setup.tf_frames import FrameTree
 
-_POINTS = {"left": LEFT_POINTS, "right": RIGHT_POINTS}
 _USER = "scene_perception"
 # Two sources of one pose may differ by so much [m], [rad].
 _SAME, _SAME_ANGLE = 0.005, 0.01
@@ -95,7 +93,7 @@ def frame_rows(
     T_world_base, row = _base(robot, user, world, tree)
     yield row
     surface = _surface(robot, description)
-    for camera in _POINTS:
+    for camera in list(POINTS)[: int(user.parameter("cameras", 2))]:
         yield from _camera_rows(camera, robot, user, world, tree, listener, T_world_base, surface)
 
 
@@ -139,7 +137,7 @@ def _camera_rows(
     surface: RobotSurface | None,
 ) -> Iterator[Row]:
     subject = f"{camera} camera"
-    heard = listener.heard.get(user.resolved(_POINTS[camera].name))
+    heard = listener.heard.get(user.resolved(POINTS[camera].name))
     cloud = heard.newest if heard is not None else None
     frame = cloud.header.frame_id.lstrip("/") if cloud is not None else ""
     in_tree = tree.look_up(world, frame) if tree is not None and frame else None

@@ -40,6 +40,8 @@ _SHARED = (
     "world_frame",
     "left_extrinsics",
     "right_extrinsics",
+    "third_extrinsics",
+    "fourth_extrinsics",
 )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from geometry_msgs.msg import Pose
@@ -18,7 +18,7 @@ from shape_msgs.msg import SolidPrimitive
 from morphit_ros.errors import MissingDependencyError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.core.conversions import array_from_point, point_from_array
-from morphit_ros.spheres import SphereModel
+from morphit_ros.spheres.objects.attachment import RobotShape
 
 # move_group's, relative: they follow the node's namespace.
 SERVICE, QUESTION, MONITORED = "apply_planning_scene", "get_planning_scene", "monitored_planning_scene"
@@ -30,8 +30,46 @@ _NOWHERE = np.array([[0.0, 0.0, -1000.0]]), np.array([1e-3])
 _SAME = 1e-6
 
 
-def scene_from_model(model: SphereModel, padding: float = 0.0, gone: Collection[str] = ()) -> Any:
-    """A diff of the planning scene (moveit_msgs/PlanningScene) that puts the spheres in place of earlier ones.
+class Body(NamedTuple):
+    """One attached object of MoveIt's: a link's spheres, or something that the robot holds.
+
+    Attributes:
+        link: that carries it.
+        centers, radii: (N, 3) and (N,) [m] in that link's frame.
+        touched: links that it may touch.
+    """
+
+    link: str
+    centers: Array
+    radii: Array
+    touched: frozenset[str]
+
+
+def bodies_of(shape: RobotShape, padding: float = 0.0, touch_links: Collection[str] = ()) -> dict[str, Body]:
+    """The robot's body as MoveIt gets it, by the names of its objects.
+
+    What is held is an object of its own: as a part of the hand it would be allowed to touch whatever the hand may.
+
+    Args:
+        shape: spheres in the frames of the links, and what is attached to them.
+        padding: added to every radius [m].
+        touch_links: links that what is held may touch, besides the one that carries it.
+    """
+    bodies = {
+        # In its link's touch links: the geometry of the link itself lies inside it.
+        name: Body(name, spheres.centers, spheres.radii + padding, frozenset([name]))
+        for name, spheres in shape.model.links.items()
+    }
+    for item in shape.attached.values():
+        carrier, _ = shape.carrier(item.link)
+        # Its own name tells later that it is ours.
+        touched = frozenset([item.name, item.link, carrier, *touch_links])
+        bodies[item.name] = Body(item.link, item.centers, item.radii + padding, touched)
+    return bodies
+
+
+def scene_from_bodies(bodies: Mapping[str, Body]) -> Any:
+    """A diff of the planning scene (moveit_msgs/PlanningScene) that puts bodies in place of earlier ones.
 
     Each link gets an attached object of its own name. MoveIt looks pairs up by the names of the bodies, whatever they
     are: so the SRDF's pairs and the touch links of held objects hold for the spheres as they do for the link. The
@@ -41,9 +79,7 @@ def scene_from_model(model: SphereModel, padding: float = 0.0, gone: Collection[
     removes its name from the allowed collision matrix, and with it the SRDF's pairs of the link.
 
     Args:
-        model: spheres in the frames of the links.
-        padding: added to every radius [m].
-        gone: links whose objects are to hold nothing any more: one sphere of 1 mm that is 1 km away.
+        bodies: of `bodies_of`, and `without` what is no more.
 
     Raises:
         MissingDependencyError: moveit_msgs is not installed.
@@ -52,13 +88,12 @@ def scene_from_model(model: SphereModel, padding: float = 0.0, gone: Collection[
     scene = messages.PlanningScene(is_diff=True)
     # Without this MoveIt would take the message for a whole state, and drop what the robot holds.
     scene.robot_state.is_diff = True
-    for name, (centers, radii) in _wanted(model, padding, gone).items():
-        # In its link's touch links: the geometry of the link itself lies inside it.
-        item = messages.AttachedCollisionObject(link_name=name, touch_links=[name])
-        item.object.id, item.object.header.frame_id = name, name
+    for name, body in bodies.items():
+        item = messages.AttachedCollisionObject(link_name=body.link, touch_links=sorted(body.touched))
+        item.object.id, item.object.header.frame_id = name, body.link
         item.object.pose.orientation.w = 1.0
         item.object.operation = messages.CollisionObject.ADD
-        for center, radius in zip(centers.tolist(), radii.tolist(), strict=True):
+        for center, radius in zip(body.centers.tolist(), body.radii.tolist(), strict=True):
             pose = Pose(position=point_from_array(center))
             pose.orientation.w = 1.0
             item.object.primitives.append(SolidPrimitive(type=SolidPrimitive.SPHERE, dimensions=[radius]))
@@ -67,10 +102,17 @@ def scene_from_model(model: SphereModel, padding: float = 0.0, gone: Collection[
     return scene
 
 
-def _wanted(model: SphereModel, padding: float, gone: Iterable[str]) -> dict[str, tuple[Array, Array]]:
-    """Centers (N, 3) and radii (N,) of each link's object [m]."""
-    present = {name: (spheres.centers, spheres.radii + padding) for name, spheres in model.links.items()}
-    return present | {name: _NOWHERE for name in gone if name not in present}
+def without(bodies: Mapping[str, Body], present: Mapping[str, str]) -> dict[str, Body]:
+    """Bodies, and those that are present without being among them, as one sphere of 1 mm that is 1 km away.
+
+    Args:
+        bodies: that are to be there.
+        present: name → link of those that are.
+    """
+    gone = {
+        name: Body(link, *_NOWHERE, frozenset([name, link])) for name, link in present.items() if name not in bodies
+    }
+    return {**bodies, **gone}
 
 
 def _spheres_of(item: Any) -> tuple[Array, Array]:
@@ -82,14 +124,14 @@ def _spheres_of(item: Any) -> tuple[Array, Array]:
     return np.reshape(centers, (-1, 3)) + array_from_point(item.object.pose.position), np.array(radii)
 
 
-def _differs(item: Any | None, centers: Array, radii: Array) -> bool:
-    if item is None:
+def _differs(item: Any | None, body: Body) -> bool:
+    if item is None or item.link_name != body.link or not body.touched <= {*item.touch_links}:
         return True
-    its_centers, its_radii = _spheres_of(item)
-    if its_radii.shape != radii.shape:
+    centers, radii = _spheres_of(item)
+    if radii.shape != body.radii.shape:
         return True
     # Written so that no number at all differs, too.
-    return not (np.abs(its_radii - radii).max() <= _SAME and np.abs(its_centers - centers).max() <= _SAME)
+    return not (np.abs(radii - body.radii).max() <= _SAME and np.abs(centers - body.centers).max() <= _SAME)
 
 
 class PlanningSceneUpdates:
@@ -100,14 +142,13 @@ class PlanningSceneUpdates:
 
     Args:
         node: asks move_group's services.
-        padding: added to every radius [m].
 
     Raises:
         MissingDependencyError: moveit_msgs is not installed.
     """
 
-    def __init__(self, node: Node, padding: float) -> None:
-        self._node, self._padding = node, padding
+    def __init__(self, node: Node) -> None:
+        self._node = node
         messages, services = _moveit_messages()
         self._request = services.ApplyPlanningScene.Request
         group = MutuallyExclusiveCallbackGroup()
@@ -117,7 +158,7 @@ class PlanningSceneUpdates:
         components = messages.PlanningSceneComponents(components=attached)
         self._question = services.GetPlanningScene.Request(components=components)
         self._lock = threading.Lock()
-        self._newest: tuple[str, SphereModel] | None = None
+        self._newest: tuple[str, Mapping[str, Body]] | None = None
         # Content hash and move_group of what it had last; of what was compared or sent last, and when to do that again.
         self._applied: tuple[str, frozenset[bytes]] | None = None
         self._begun: tuple[str, frozenset[bytes]] | None = None
@@ -126,10 +167,10 @@ class PlanningSceneUpdates:
         self._sending = False
         node.create_timer(_PERIOD, self.update, callback_group=group)
 
-    def show(self, content_hash: str, model: SphereModel) -> None:
-        """Have these spheres sent; from any thread."""
+    def show(self, content_hash: str, bodies: Mapping[str, Body]) -> None:
+        """Have these bodies sent; from any thread."""
         with self._lock:
-            self._newest = content_hash, model
+            self._newest = content_hash, bodies
 
     def update(self) -> None:
         """Send what move_group does not have, if it is there."""
@@ -141,33 +182,35 @@ class PlanningSceneUpdates:
             self._applied = self._begun = None
             self._sending = False
             return
-        content_hash, model = newest
+        content_hash, bodies = newest
         # A move_group that was killed and started again at once is told by its publishers.
         publishers = self._node.get_publishers_info_by_topic(MONITORED)
         version = content_hash, frozenset(bytes(info.endpoint_gid) for info in publishers)
         if monotonic() < self._again and (self._sending or version == self._begun):
             return
         self._begun, self._again, self._sending = version, monotonic() + _REPEAT, False
-        self._compare(version, model, sent=False)
+        self._compare(version, bodies, sent=False)
 
-    def _compare(self, version: tuple[str, frozenset[bytes]], model: SphereModel, sent: bool) -> None:
+    def _compare(self, version: tuple[str, frozenset[bytes]], bodies: Mapping[str, Body], sent: bool) -> None:
         future = self._ask.call_async(self._question)
-        future.add_done_callback(partial(self._compared, version, model, sent))
+        future.add_done_callback(partial(self._compared, version, bodies, sent))
 
-    def _compared(self, version: tuple[str, frozenset[bytes]], model: SphereModel, sent: bool, future: Future) -> None:
+    def _compared(
+        self, version: tuple[str, frozenset[bytes]], bodies: Mapping[str, Body], sent: bool, future: Future
+    ) -> None:
         answer = future.result()
         if answer is None or version != self._begun:
             return
         attached = answer.scene.robot_state.attached_collision_objects
-        # Ours are those that have the names of their links, also from an earlier robot_spheres.
-        present = {item.object.id: item for item in attached if item.object.id == item.link_name}
-        wanted = _wanted(model, self._padding, present)
-        wrong = sorted(name for name, spheres in wanted.items() if _differs(present.get(name), *spheres))
+        # Ours are those that may touch themselves, also from an earlier robot_spheres.
+        present = {item.object.id: item for item in attached if item.object.id in item.touch_links}
+        wanted = without(bodies, {name: item.link_name for name, item in present.items()})
+        wrong = sorted(name for name, body in wanted.items() if _differs(present.get(name), body))
         if sent:
             self._sending = False
         if not wrong:
             if version != self._applied:
-                self._node.get_logger().info(f"{SERVICE}: move_group has the spheres of {len(model.links)} links")
+                self._node.get_logger().info(f"{SERVICE}: move_group has the spheres of {len(bodies)} bodies")
             self._applied = version
         elif sent:
             self._node.get_logger().error(
@@ -177,8 +220,8 @@ class PlanningSceneUpdates:
             )
         else:
             self._sending = True
-            request = self._request(scene=scene_from_model(model, self._padding, wanted))
-            self._apply.call_async(request).add_done_callback(lambda _: self._compare(version, model, sent=True))
+            request = self._request(scene=scene_from_bodies(wanted))
+            self._apply.call_async(request).add_done_callback(lambda _: self._compare(version, bodies, sent=True))
 
 
 def _moveit_messages() -> tuple[Any, Any]:

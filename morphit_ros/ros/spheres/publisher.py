@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rclpy.node import Node
@@ -15,7 +16,7 @@ from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.diagnostics import OK, Diagnostics
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.spheres.messages import link_spheres_from_message, message_from_shape
-from morphit_ros.ros.spheres.planning_scene import PlanningSceneUpdates
+from morphit_ros.ros.spheres.planning_scene import PlanningSceneUpdates, bodies_of
 from morphit_ros.spheres import spherized_urdf
 from morphit_ros.spheres.objects.attachment import RobotShape
 
@@ -30,15 +31,17 @@ class SpherePublisher:
         padding: added to every radius in the description [m].
         diagnostics: told of what is published.
         scene: brought up to date with it, too.
+        touch_links: that what is attached may touch there.
     """
 
     def __init__(
-        self, node: Node, padding: float, diagnostics: Diagnostics, scene: PlanningSceneUpdates | None = None
-    ) -> None:
+        self, node: Node, padding: float, diagnostics: Diagnostics, scene: PlanningSceneUpdates | None = None,
+        touch_links: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         topics = (interfaces.SPHERE_DESCRIPTION, interfaces.SPHERE_MODEL, interfaces.SPHERE_MARKERS)
         self._out = {topic: topic.publish(node) for topic in topics}
         self._node = node
-        self._padding = padding
+        self._padding, self._touch_links = padding, touch_links
         self._diagnostics, self._scene = diagnostics, scene
 
     def message(self, shape: RobotShape) -> SphereModel:
@@ -58,7 +61,7 @@ class SpherePublisher:
         self._out[interfaces.SPHERE_MODEL].publish(model)
         self._out[interfaces.SPHERE_MARKERS].publish(markers)
         if self._scene is not None:
-            self._scene.show(model.content_hash, joined)
+            self._scene.show(model.content_hash, bodies_of(shape, self._padding, self._touch_links))
         worst = max((link.d_max for link in shape.model.links.values()), default=0.0)
         attached = ", ".join(shape.attached) or "nothing"
         values = {"worst d_max [m]": worst, "attached": attached, "content_hash": model.content_hash}

@@ -17,13 +17,14 @@ from py_trees.composites import Selector, Sequence
 from py_trees.decorators import Retry
 
 from morphit_interfaces.action import ClearTable, Place, Recover
-from morphit_ros.errors import InvalidInputError
+from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.execution.clearing import FAULTS, MOST_DROPS, Clearing
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.places import PlaceRegion
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.conversions import matrix_from_pose, pose_from_matrix
+from morphit_ros.ros.core.conversions import array_from_point, matrix_from_pose, pose_from_matrix
+from morphit_ros.ros.scene.messages import object_name
 from morphit_ros.ros.tasks.behaviours import Do, TaskFailed
 from morphit_ros.ros.tasks.leaves import Leaves, result_of, tried
 from morphit_ros.ros.tasks.table import UP, Table, distance_along_table, least_width, middle
@@ -33,8 +34,6 @@ from morphit_ros.ros.tasks.table import UP, Table, distance_along_table, least_w
 _LOOKS = 3
 # Of what is too wide, until it is at its place; how near that has to be where nobody says [m].
 _PUSHES, _TOLERANCE = 10, 0.05
-# Of the same object in two looks, and of one that was pushed meanwhile [m].
-_SAME, _MOVED = 0.05, 0.25
 # After these the robot does not go on by itself.
 _ENDS = (FailureMode.CANCELLED.value, FailureMode.BAD_REQUEST.value)
 
@@ -47,6 +46,7 @@ class ClearingTask:
         aperture: widest opening of the hand [m]; infinite for a hand that takes whatever it finds.
         leaves: of the tree.
         report: called with a line for people after each thing that was done.
+        T_world_base: ``T_world_base`` (4, 4) of the robot's base link of a name.
 
     Attributes:
         root: of the tree, one round.
@@ -56,17 +56,25 @@ class ClearingTask:
         InvalidInputError: no region, or one without a size.
     """
 
-    def __init__(self, goal: ClearTable.Goal, aperture: float, leaves: Leaves, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        goal: ClearTable.Goal,
+        aperture: float,
+        leaves: Leaves,
+        report: Callable[[str], None],
+        T_world_base: Callable[[str], Array],
+    ) -> None:
         if not goal.region.header.frame_id or min(goal.region_size) <= 0.0:
             found = f"frame {goal.region.header.frame_id!r}, size {list(goal.region_size)}"
             raise InvalidInputError("region", found, "a rectangle in the frame of the objects, of some size")
         self._goal, self._aperture, self._report = goal, aperture, report
+        self._T_world_base = T_world_base
         self._region = PlaceRegion(matrix_from_pose(goal.region.pose), np.array(goal.region_size))
         self._clearing, self._table = Clearing(self._region), Table()
         aside = goal.push_to
         self._aside = np.array([aside.point.x, aside.point.y]) if aside.header.frame_id else None
-        # Middles of what is too wide for the hand; the next push of it, and how often it was pushed.
-        self._wide: list[Array] = []
+        # Numbers of what is too wide for the hand; the next push of it, and how often it was pushed.
+        self._wide: set[int] = set()
         self._way: Array | None = None
         self._in_vain, self.pushes = 0, 0
         # Where what is held may go that was not tried yet; faults that it recovered from since the last success.
@@ -89,7 +97,7 @@ class ClearingTask:
     @property
     def moved(self) -> int:
         """Objects that were pushed to their place."""
-        return sum(self._is_aside(points) for points in self._table.clouds) if self.pushes else 0
+        return sum(self._is_aside(points) for points in self._table.clouds.values()) if self.pushes else 0
 
     @property
     def clear(self) -> bool:
@@ -150,7 +158,6 @@ class ClearingTask:
         self._table.check_frame("region", self._goal.region.header.frame_id)
         if self._aside is not None:
             self._table.check_frame("push_to", self._goal.push_to.header.frame_id)
-        self._follow_wide()
         if answer.table.found:
             self._clearing.table_height = answer.table.pose.position.z
         return True
@@ -158,67 +165,50 @@ class ClearingTask:
     @property
     def _what(self) -> str:
         """The chosen object, for people."""
-        place = middle(self._table.points) if self._table.clouds else np.zeros(3)
-        return f"the one at {place[0]:.2f} {place[1]:.2f} m"
-
-    def _is_wide(self, points: Array) -> bool:
-        return any(float(np.linalg.norm(middle(points) - place)) < _SAME for place in self._wide)
-
-    def _follow_wide(self) -> None:
-        """Know what is too wide where it is now: a push moves it by less than `_MOVED`."""
-        wide = [middle(points) for points in self._table.clouds if least_width(points) > self._aperture]
-        for index, place in enumerate(self._wide):
-            ways = [float(np.linalg.norm(other - place)) for other in wide]
-            if ways and min(ways) < _MOVED:
-                self._wide[index] = wide[int(np.argmin(ways))]
+        if self._table.chosen not in self._table.clouds:
+            return ""
+        place = middle(self._table.points)
+        return f"{object_name(self._table.chosen)} at {place[0]:.2f} {place[1]:.2f} m"
 
     def _is_aside(self, points: Array) -> bool:
         """Whether it is where what is too wide is pushed to."""
         tolerance = self._goal.push_tolerance or _TOLERANCE
         return self._aside is not None and distance_along_table(points, self._aside) <= tolerance
 
-    def _rest(self) -> list[int]:
-        """Objects for the hand: not those that are too wide, nor those that were pushed to their place."""
-        return [i for i, points in enumerate(self._table.clouds) if not self._is_aside(points)]
+    def _rest(self) -> dict[int, Array]:
+        """Objects that were not pushed to their place."""
+        return {number: points for number, points in self._table.clouds.items() if not self._is_aside(points)}
 
     def _choose(self) -> bool:
-        clouds = self._table.clouds
-        rest = [i for i in self._rest() if self._aside is None or not self._is_wide(clouds[i])]
-        chosen = self._clearing.choose([clouds[i] for i in rest], UP)
+        chosen = self._clearing.choose(self._rest(), UP, self._wide if self._aside is not None else ())
         if chosen is None:
             return False
-        self._table.chosen, self._empty = rest[chosen], 0
-        self._places = self._clearing.places(clouds, self._table.chosen)
+        self._table.chosen, self._empty = chosen, 0
         self._fault = self._holding = False
         return True
 
     def _choose_wide(self) -> bool:
         if self._aside is None or self._in_vain >= _PUSHES:
             return False
-        wide = [i for i in self._rest() if self._is_wide(self._table.clouds[i])]
-        if not wide:
-            return False
-        for index in wide:
-            self._table.chosen, self._empty = index, 0
+        for number in self._wide.intersection(self._rest()):
+            self._table.chosen, self._empty = number, 0
             self._way = self._table.way_towards(self._aside)
             if self._way is not None:
                 return True
         return False
 
     def _choose_push(self) -> bool:
-        rest = self._rest()
-        chosen = self._clearing.choose_push([self._table.clouds[i] for i in rest], UP)
+        chosen = self._clearing.choose_push(self._rest(), UP)
         if chosen is None:
             return False
-        index, self._tip = chosen
-        self._table.chosen, self._empty = rest[index], 0
+        self._table.chosen, self._tip = chosen
+        self._empty = 0
         return True
 
     def _finish(self) -> bool:
         self._empty += 1
         if self._empty >= _LOOKS:
-            rest = self._rest()
-            self.left = len(self._clearing.outside([self._table.clouds[i] for i in rest]))
+            self.left = len(self._clearing.outside(self._rest()))
             self.finished = True
             self.message = f"{self.left} left that could not be picked" if self.left else "the table is clear"
         return True
@@ -229,6 +219,7 @@ class ClearingTask:
         result = result_of(answer, problem)
         if result.success and answer.status == GoalStatus.STATUS_SUCCEEDED:
             self._holding = True
+            self._places = self._clearing.places(self._table.clouds, self._table.chosen, *self._weighed(result))
             return True, ""
         self._failure = why = f"not picked, {result.failed_stage}: {result.message}"
         points, mode = self._table.points, result.failure_mode
@@ -237,11 +228,24 @@ class ClearingTask:
         self._fault = mode == FailureMode.ROBOT_FAULT.value
         if self._fault:
             return self._tell(False, why)
-        self._clearing.note(points, False, mode == FailureMode.PUT_OFF.value)
+        self._clearing.note(self._table.chosen, False, mode == FailureMode.PUT_OFF.value)
         if mode == FailureMode.NO_GRASP.value and least_width(points) > self._aperture:
-            self._wide.append(middle(points))
+            self._wide.add(self._table.chosen)
             why = f"too wide for the hand, {least_width(points):.3f} m of {self._aperture:.3f} m: {why}"
         return self._tell(False, why)
+
+    def _weighed(self, result: Any) -> tuple[()] | tuple[Array, float]:
+        """Where the vertical through the centre of mass is, and its deviation; nothing where it was not weighed."""
+        if not result.mass:
+            return ()
+        center, frame = array_from_point(result.center_of_mass.point), result.center_of_mass.header.frame_id
+        if frame != self._table.frame:
+            try:
+                center = transform_points(self._T_world_base(frame), center[None])[0]
+            except MorphitError as error:
+                self._report(f"put away by what was seen of it alone: {error}")
+                return ()
+        return center, result.center_deviation
 
     def _place(self) -> Place.Goal:
         """To the best of the places that are left."""
@@ -254,7 +258,7 @@ class ClearingTask:
         result = result_of(answer, problem)
         place = self._places.pop(0)
         if result.success:
-            self._clearing.note(self._table.points, True, place=place)
+            self._clearing.note(self._table.chosen, True, place=place)
             self._faults = 0
             return self._tell(True, f"{self.cleared} put into the region")
         self._failure, self._holding = f"could not put it down, {result.failed_stage}: {result.message}", result.holding
@@ -267,7 +271,7 @@ class ClearingTask:
         """Back to where it was, as far as the way there is free."""
         result = result_of(answer, problem)
         if result.success:
-            self._clearing.note(self._table.points, False)
+            self._clearing.note(self._table.chosen, False)
         return self._tell(result.success, result.message or "put back")
 
     def _let_go(self) -> Recover.Goal:
@@ -282,7 +286,7 @@ class ClearingTask:
         result = result_of(answer, problem)
         if not result.success:
             raise TaskFailed(f"{self._failure}; nor did it get away: {result.message}")
-        self._clearing.note(self._table.points, False)
+        self._clearing.note(self._table.chosen, False)
         return True, "the hand is empty"
 
     def _push_apart(self) -> Any:
@@ -302,7 +306,7 @@ class ClearingTask:
         self._in_vain += 1
         self.pushes += result.success
         if result.success:
-            self._clearing.note_change(self._table.points)
+            self._clearing.note_change(self._table.chosen)
         return self._after_push(result, "pushed towards its place")
 
     def _after_push(self, result: Any, done: str) -> tuple[bool, str]:

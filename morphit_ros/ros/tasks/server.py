@@ -13,6 +13,7 @@ from rclpy.node import Node
 
 from morphit_interfaces.action import ClearTable, PushTo
 from morphit_ros.errors import MorphitError
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.clocks import Stopwatch, steady_timer
 from morphit_ros.ros.core.diagnostics import ERROR, OK, Diagnostics, diagnostic_status
@@ -40,10 +41,19 @@ class TaskServer:
         aperture: widest opening of the hand [m].
         times: how long others are waited for.
         diagnostics: told what is done.
+        T_world_base: ``T_world_base`` (4, 4) of the robot's base link of a name.
     """
 
-    def __init__(self, node: Node, aperture: float, times: AskingConfig, diagnostics: Diagnostics) -> None:
+    def __init__(
+        self,
+        node: Node,
+        aperture: float,
+        times: AskingConfig,
+        diagnostics: Diagnostics,
+        T_world_base: Callable[[str], Array],
+    ) -> None:
         self._node, self._aperture, self._diagnostics = node, aperture, diagnostics
+        self._T_world_base = T_world_base
         self._leaves = Leaves(node, times, _ACTIONS)
         self._time, self._waited, self._ticked = Stopwatch(node), 0.0, 0.0
         self._goal: ServerGoalHandle | None = None
@@ -66,7 +76,7 @@ class TaskServer:
         return GoalResponse.ACCEPT if self._goal is None else GoalResponse.REJECT
 
     def _start_clearing(self, goal: ServerGoalHandle) -> None:
-        task = ClearingTask(goal.request, self._aperture, self._leaves, self._report)
+        task = ClearingTask(goal.request, self._aperture, self._leaves, self._report, self._T_world_base)
 
         def result(success: bool, message: str) -> ClearTable.Result:
             duration = self._time.elapsed

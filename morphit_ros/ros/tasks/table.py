@@ -1,17 +1,17 @@
-"""What a task knows of a table: the objects of the last look, and which of them are chosen."""
+"""What a task knows of a table: the objects of the last look by their numbers, and which of them is chosen."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import Point, PointStamped, Vector3
+from geometry_msgs.msg import Vector3
 
 from morphit_interfaces.action import Pick, Push
 from morphit_interfaces.msg import SegmentedObject, SegmentedObjectArray, TablePlane
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
-from morphit_ros.ros.scene.messages import cloud_of
+from morphit_ros.ros.scene.messages import cloud_of, named_point
 
 # Of the frame of looks; objects stand on a level table.
 UP = np.array([0.0, 0.0, 1.0])
@@ -25,26 +25,27 @@ class Table:
     """The newest look at a table.
 
     Attributes:
-        messages, clouds: of the objects that were seen; clouds (N, 3) in `frame` [m].
+        messages, clouds: by number, of the objects that were seen; clouds (N, 3) in `frame` [m].
         plane: of the table.
-        chosen: index of the object that is dealt with.
+        chosen: number of the object that is dealt with.
     """
 
     # One push is no longer: also one through the middle of a box turns it [m].
     LONGEST_PUSH = 0.12
 
     def __init__(self) -> None:
-        self.messages: list[SegmentedObject] = []
-        self.clouds: list[Array] = []
+        self.messages: dict[int, SegmentedObject] = {}
+        self.clouds: dict[int, Array] = {}
         self.scene, self.plane = SegmentedObjectArray(), TablePlane()
         self.chosen = 0
 
     def see(self, answer: Any) -> None:
         """Take in a response of the service `segment`."""
         self.scene, self.plane = answer.objects, answer.table
-        seen = [(item, cloud_of(item).finite().points) for item in answer.objects.objects] if answer.success else []
-        self.messages = [item for item, points in seen if len(points)]
-        self.clouds = [points for _, points in seen if len(points)]
+        seen = answer.objects.objects if answer.success else []
+        clouds = {item.id: cloud_of(item).finite().points for item in seen}
+        self.clouds = {number: points for number, points in clouds.items() if len(points)}
+        self.messages = {item.id: item for item in seen if item.id in self.clouds}
 
     @property
     def frame(self) -> str:
@@ -67,10 +68,7 @@ class Table:
 
     def pick(self, lift_height: float) -> Pick.Goal:
         """Goal to pick the chosen object, [m]."""
-        place = middle(self.points)
-        goal = Pick.Goal(rule=Pick.Goal.RULE_NEAREST, lift_height=lift_height)
-        goal.point = PointStamped(point=Point(x=float(place[0]), y=float(place[1]), z=float(place[2])))
-        return goal
+        return Pick.Goal(rule=Pick.Goal.RULE_NEAREST, point=named_point(self.chosen), lift_height=lift_height)
 
     def push(self, height: float, tip: bool = False, way: Array | None = None) -> Push.Goal:
         """Goal to push the chosen object: to where most room is, or a way (2,) along the table [m]."""
@@ -88,7 +86,7 @@ class Table:
         from scipy.spatial import cKDTree
 
         points, there = self.points[:, :2], place - middle(self.points)[:2]
-        others = [cloud[:, :2] for index, cloud in enumerate(self.clouds) if index != self.chosen]
+        others = [cloud[:, :2] for number, cloud in self.clouds.items() if number != self.chosen]
         tree = cKDTree(np.concatenate(others)) if others else None
         length = float(np.clip(np.linalg.norm(there), _SHORTEST_PUSH, self.LONGEST_PUSH))
         heading = float(np.arctan2(there[1], there[0]))

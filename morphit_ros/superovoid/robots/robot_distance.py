@@ -189,6 +189,11 @@ class RobotDistance:
         # A client asks again and again with the same request; what is kept depends on the arguments alone.
         self._prepared = functools.lru_cache(maxsize=8)(self._prepare)
 
+    @property
+    def standing_links(self) -> tuple[str, ...]:
+        """Links with shapes that no joint moves."""
+        return tuple(body.name for body in self._links if body.row < 0)
+
     def compute(
         self,
         states: Sequence[Mapping[str, float]],

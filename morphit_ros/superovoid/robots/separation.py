@@ -171,9 +171,12 @@ class SeparationFilter:
         longest = config.period + config.reaction_time + self._braking_time(self._fastest)
         person = config.person_separation + longest * max(speeds.values()) if speeds else 0.0
         self._threshold = max(config.self_separation, config.world_separation, person) + config.influence
+        # A base on its table is as near as it always will be, and would hide how near the arm is.
+        still = [item.name for item in world if not item.attached_to and item.name not in speeds]
         request = RobotDistanceRequest(
-            DistanceType.SINGLE, distance_threshold=self._threshold, gradient=True, self_distance=self._links
-        )
+            DistanceType.SINGLE, distance_threshold=self._threshold, gradient=True, self_distance=self._links,
+            allowed_pairs=tuple((link, name) for link in self._robot.standing_links for name in still),
+        )  # fmt: skip
         self.query = self._robot.query(request, world)
         separations = []
         for names, types in self.query.body_pairs:
