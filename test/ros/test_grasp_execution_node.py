@@ -668,6 +668,19 @@ def test_the_arm_does_not_move_for_a_client_that_missed_the_answer(cell):
     assert result.success, result.message
 
 
+def test_a_client_that_asks_for_no_result_is_served(cell):
+    silent = rclpy.create_node("silent")
+    try:
+        client = interfaces.EXECUTE_GRASP.call(silent)
+        cell.graph.wait_until(client.server_is_ready, what="the action")
+        client.send_goal_async(goal_for(top_grasp()))
+        cell.wait_for_report("picked")
+        client.destroy()
+    finally:
+        silent.destroy_node()
+    assert cell.robot.trajectories > 0
+
+
 def lift(cell):
     _, _, result = cell.execute(goal_for(top_grasp()))
     assert result.success, result.message
