@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ from morphit_ros.ros.setup.listening import Listener
 
 # Between two looks at what came, at the graph, and two chunks at least, which a crash would lose [s].
 _LOOK, _GRAPH, _FLUSH = 0.05, 0.5, 5.0
+# A node that says nothing of its parameters is asked so often.
+_QUESTIONS = 3
 # The other nodes of a job end at the same time, and say so [s].
 _LAST_WORDS = 0.6
 # What says that something failed, and how long its consequences are waited for [s].
@@ -87,6 +90,7 @@ class Recorder(Node):
         self._diagnostics = Diagnostics(self)
         # Parameters that another thread was told, for this one to write.
         self._told: dict[str, dict[str, object]] = job.get("parameters", {})
+        self._over = threading.Event()
         if not job:
             threading.Thread(target=self._ask, daemon=True).start()
         steady_timer(self, _LOOK, self._trying(self._take))
@@ -99,17 +103,24 @@ class Recorder(Node):
             self._failures.look(came)
 
     def _ask(self) -> None:
-        """Ask the nodes of the graph for their parameters, by a node and an executor of their own."""
-        listener = Listener(Node(f"recorder_asks_{os.getpid()}", use_global_arguments=False, cli_args=[]))
-        try:
-            listener.spin(_FLUSH / 2)
-            known = {entry.executable for entry in NODES}
-            self._told = listener.parameters(
-                name for name in listener.nodes()
-                if name.startswith(self.get_namespace()) and name.rpartition("/")[2] in known
-            )  # fmt: skip
-        finally:
-            listener.close()
+        """Ask nodes of the graph for their parameters, as they come, by nodes and executors of their own."""
+        known = {entry.executable for entry in NODES}
+        tries: Counter[str] = Counter()
+        while not self._over.wait(_FLUSH / 2):
+            there = [
+                f"{space.rstrip('/')}/{name}" for name, space in self.get_node_names_and_namespaces() if name in known
+            ]
+            new = {name for name in there if name.startswith(self.get_namespace()) and tries[name] < _QUESTIONS}
+            if not new:
+                continue
+            tries.update(new)
+            listener = Listener(Node(f"recorder_asks_{os.getpid()}", use_global_arguments=False, cli_args=[]))
+            try:
+                told = listener.parameters(sorted(new))
+            finally:
+                listener.close()
+            tries.update(dict.fromkeys(told, _QUESTIONS))
+            self._told = {**self._told, **told}
 
     def _trying(self, write: Callable[[], None]) -> Callable[[], None]:
         def tried() -> None:
@@ -162,10 +173,11 @@ class Recorder(Node):
 
     def destroy_node(self) -> None:
         """Write what came last, and end the file."""
+        self._over.set()
         if self._kept is not None or (isinstance(self._bag, BagWriter) and not self._bag.closed):
             sleep(_LAST_WORDS)
             try:
-                self._topics.take()
+                self._topics.take(last=True)
                 self._tell_parameters()
                 if self._failures is not None:
                     self._failures.finish()

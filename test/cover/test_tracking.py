@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from cover_samples import bowl
@@ -18,9 +20,11 @@ from morphit_ros.cover.control.tracking import (
     fold_axes,
     read_joints,
 )
+from morphit_ros.cover.goals.targets import HeightTarget
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver
 from morphit_ros.cover.model import Cover
 from morphit_ros.cover.plant import CoverPlant
+from morphit_ros.cover.simulation import states_on_course
 from morphit_ros.cover.state import CoverState, worst_gap
 from morphit_ros.errors import InvalidInputError
 
@@ -77,6 +81,19 @@ def test_finds_the_configuration_again(size: tuple[int, int]) -> None:
     assert found.residual < 1e-7
     assert np.allclose(found.state.rotations, there.rotations, atol=1e-6)
     assert worst_gap(cover, found.state) < 1e-8
+
+
+@pytest.mark.parametrize(("size", "target"), [((3, 3), "3*(x**2 + y**2)"), ((4, 4), "4*x*y")])
+def test_finds_it_seconds_later_beyond_flat_shapes(size: tuple[int, int], target: str) -> None:
+    """There joints close slowly: a search over all of the way at once ends nowhere."""
+    cover, state = bowl(*size)
+    tracker = JointTracker(cover, all_axes(cover))
+    states = states_on_course(cover, state, HeightTarget(target), 3.0, 6)
+    assert len(states) == 7
+    for first, later in itertools.combinations(states, 2):
+        found = tracker.estimate(tracker.angles(later.rotations), first)
+        assert found.success, found.message
+        assert np.allclose(found.state.rotations, later.rotations, atol=1e-5)
 
 
 def test_agrees_with_the_estimator_where_motors_tell() -> None:

@@ -21,7 +21,8 @@ NOTHING = np.empty((0, 3))
 def box(x: float, y: float, size: tuple[float, float, float] = (0.06, 0.06, 0.06)) -> Array:
     """On the table, in the base frame."""
     axes = [np.linspace(-0.5, 0.5, 9) * side for side in size[:2]]
-    axes.append(np.linspace(0.0, 1.0, 9) * size[2])
+    # Close enough that fingers meet whole rows at any height, not those at their edge that rounding lets in.
+    axes.append(np.linspace(0.0, 1.0, 17) * size[2])
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3) + np.array([x, y, 0.0])
     return np.asarray(transform_points(T_BASE_TABLE, points))
 

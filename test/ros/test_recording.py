@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ from morphit_ros.ros.core.endpoints import Quality, Topic
 from morphit_ros.ros.recording.definitions import definition_of, difference, message_type, type_name
 from morphit_ros.ros.recording.player import replayed_name
 from morphit_ros.ros.recording.qualities import read, written
+from morphit_ros.ros.recording.recording import TopicRecorder, _Line
 
 # Nodes that have a robot, a hand or motors move by what they hear.
 OBEYING = (
@@ -165,6 +167,40 @@ def samples(rng) -> dict:
         interfaces.GRIPPER_COMMAND: [GripperCommand(aperture=0.04)],
         interfaces.HEARTBEAT: [DiagnosticStatus(name="x")],
     }
+
+
+class Came:
+    """An inbox, a batch a look."""
+
+    def __init__(self, *batches) -> None:
+        self._batches = list(batches)
+
+    def take_raw(self) -> list[tuple[bytes, int, int]]:
+        return self._batches.pop(0) if self._batches else []
+
+
+class Kept:
+    """A bag that takes what it is given."""
+
+    def __init__(self, names) -> None:
+        self.counts, self.messages = dict.fromkeys(names, 0), []
+
+    def write(self, message) -> None:
+        self.messages.append(message)
+
+
+def test_what_comes_to_a_topic_that_was_looked_at_already_keeps_its_place():
+    now = time.time_ns()
+    # While "b" is looked at, "a" has got one more: it is found at the next look.
+    inboxes = {"a": Came([(b"1", now - 10**9, 0)], [(b"2", now + 10**6, 0)]), "b": Came([(b"3", now + 2 * 10**6, 0)])}
+    bag = Kept(inboxes)
+    recorder = TopicRecorder(SimpleNamespace(resolve_topic_name=str), bag, [], [], 0.0)
+    recorder._lines = {
+        name: _Line(String, Quality.STREAM, QoSProfile(depth=1), inbox, 0) for name, inbox in inboxes.items()
+    }
+    assert [message.data for message in recorder.take()] == [b"1"]
+    recorder.take(last=True)
+    assert [message.data for message in bag.messages] == [b"1", b"2", b"3"]
 
 
 @pytest.mark.ros
@@ -474,9 +510,11 @@ def test_two_systems_on_one_machine_are_two_recordings(graph, tmp_path):
 
 @pytest.mark.ros
 def test_parameters_of_a_running_system_are_recorded(graph, tmp_path):
-    graph.start("cover_sim", case="3x3", seed=77)
     file = tmp_path / "r.mcap"
     recorder = graph.start("recorder", file=file)
+    # Whether a node was there before or comes later.
+    recorder.wait_for_line("recording to")
+    graph.start("cover_sim", case="3x3", seed=77)
     graph.wait_until(lambda: "/cover_sim" in read_parameters(file), what="parameters in the file")
     assert read_parameters(file)["/cover_sim"]["case"] == "3x3"
     assert recorder.stop() == 0

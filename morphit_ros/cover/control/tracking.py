@@ -32,6 +32,9 @@ _LONGEST_STEP = 0.2
 # Angles further off than this are approached in parts [rad].
 _LONGEST_PART = 0.1
 _MOST_PARTS = 40
+# In so many parts is each of these taken where a search ends nowhere, as it does near flat shapes: there joints close
+# slowly, and a cover whose states stayed out for 0.3 s stood still for good.
+_FINER = 8
 
 
 @dataclass(frozen=True)
@@ -104,18 +107,24 @@ class JointTracker:
         parts = int(np.ceil(float(np.abs(read - before).max()) / _LONGEST_PART))
         if parts > _MOST_PARTS:
             return TrackedState(previous, float(np.abs(read - before).max()), False, "joint angles beyond half a turn")
-        state = previous
-        for part in range(1, parts):
-            between = self._settle(before + (read - before) * part / parts, state)
-            # Angles on the way may fit no closed configuration exactly; those at its end have to.
-            state = between.state if between.success else state
-        found = self._settle(read, state)
+        found = self._approach(before, read, parts, previous)
+        if not found.success:
+            found = self._approach(before, read, min(max(1, parts) * _FINER, _MOST_PARTS), previous)
         if not found.success:
             return TrackedState(previous, found.residual, False, found.message)
         if found.residual > self._tolerance:
             text = f"joint angles {np.degrees(found.residual):.2f} degrees off every closed configuration near"
             return TrackedState(previous, found.residual, False, text)
         return found
+
+    def _approach(self, before: Array, read: Array, parts: int, previous: CoverState) -> TrackedState:
+        """From `previous`, whose angles are `before`, to those that were read, in so many parts."""
+        state = previous
+        for part in range(1, parts):
+            between = self._settle(before + (read - before) * part / parts, state)
+            # Angles on the way may fit no closed configuration exactly; those at its end have to.
+            state = between.state if between.success else state
+        return self._settle(read, state)
 
     def _settle(self, read: Array, previous: CoverState) -> TrackedState:
         cover = self.cover

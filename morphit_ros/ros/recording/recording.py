@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from time import time_ns
 from typing import Any
 
 from rclpy.node import Node
@@ -18,6 +20,8 @@ from morphit_ros.ros.recording.qualities import fitting, written
 
 # Messages that wait for the next look: of states at 1 kHz, of results, and of clouds with 5 MB each.
 _DEPTHS = {Quality.STREAM: 500, Quality.LATCHED: 50, Quality.CLOUD: 5}
+# A message waits this long for others that came before it, to topics that were looked at before [ns].
+_SETTLING = 20_000_000
 # Those of nodes of others that are there without being asked for, where there are such nodes.
 FRAMES = ("/tf", "/tf_static")
 
@@ -60,6 +64,7 @@ class TopicRecorder:
         self._node, self._bag = node, bag
         self._period = int(1e9 / rate) if rate else 0
         self._lines: dict[str, _Line] = {}
+        self._waiting: list[Recorded] = []
         self._names = {node.resolve_topic_name(name) for name in names}
         self.left_out: dict[str, str] = {}
         for topic in topics:
@@ -96,22 +101,29 @@ class TopicRecorder:
             if (wanted.reliability, wanted.durability) != (line.profile.reliability, line.profile.durability):
                 self._listen(name, line.kind, line.quality, line.period)
 
-    def take(self) -> list[Recorded]:
-        """Write what has come since the last time.
+    def take(self, last: bool = False) -> list[Recorded]:
+        """Write what has come since the last time, but for what came just now.
+
+        Args:
+            last: that too, since nothing is taken after it.
 
         Returns:
-            It, in the order in which it was received.
+            What was written, in the order in which it was received.
 
         Raises:
             OSError: it could not be written.
         """
-        came = []
+        until = time_ns() - _SETTLING
+        came, self._waiting = self._waiting, []
         for name, line in self._lines.items():
             for data, received, published in line.inbox.take_raw():
                 if received - line.kept >= line.period:
                     line.kept = received
                     came.append(Recorded(name, received, published, data))
         came.sort(key=lambda message: message.received)
+        if not last:
+            ready = bisect_right(came, until, key=lambda message: message.received)
+            came, self._waiting = came[:ready], came[ready:]
         for message in came:
             if message.topic not in self._bag.counts:
                 self._bag.add(self._channel(message.topic))
