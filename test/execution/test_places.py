@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.held import HeldGrasp, Surroundings
+from morphit_ros.execution.obstacles import object_obstacle
 from morphit_ros.execution.places import PlaceRegion, balanced, free_places, standing_on_table
 from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import (
@@ -120,6 +122,49 @@ def test_what_stands_there_is_left_alone() -> None:
     full = ObjectObstacle("crowd", np.array([[0.45, -0.25, 0.05]]), np.array([0.4]))
     with pytest.raises(InvalidInputError, match="every place in it within 15 mm"):
         free_places(held(obstacles=(full,)), where)
+
+
+def test_the_middle_is_a_place_however_tightly_it_fits() -> None:
+    grasp = held()
+    sides = np.ptp(grasp.points @ T_BASE_GRASP[:3, :3].T, axis=0)[:2]
+    for more in (0.002, 0.02, 0.04):
+        where = region(0.4, -0.3, *(sides + more))
+        points = transform_points(free_places(grasp, where)[0], grasp.points)
+        middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+        np.testing.assert_allclose(middle[:2], [0.4, -0.3], atol=1e-6)
+
+
+def thing(size: tuple[float, float, float], heading: float, shape: str) -> Array:
+    """Points (N, 3) of a box of this size, or of the round or T-shaped thing in it, that stands beside the region."""
+    unit = np.stack(np.meshgrid(*([np.linspace(-0.5, 0.5, 7)] * 3)), axis=-1).reshape(-1, 3)
+    if shape == "round":
+        unit = unit[np.linalg.norm(unit[:, :2], axis=1) <= 0.501]
+    elif shape == "T":
+        unit = unit[(np.abs(unit[:, 1]) < 0.2) | (unit[:, 0] > 0.2)]
+    pose = make_transform(matrix_from_rpy((0.0, 0.0, heading)), (0.5, 0.1, 0.5 * size[2]))
+    return transform_points(pose, unit * size)
+
+
+# Length, width and height [m], and shape, of what is put into one region, one after the other.
+THINGS = (
+    ((0.056, 0.09, 0.12), "box"), ((0.064, 0.064, 0.215), "round"), ((0.108, 0.078, 0.095), "box"),
+    ((0.224, 0.106, 0.025), "T"), ((0.12, 0.11, 0.04), "T"), ((0.076, 0.076, 0.205), "round"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4, 8))
+def test_what_comes_first_leaves_room_for_what_comes_last(seed: int) -> None:
+    """Six things in any order and heading: none is refused for want of room, and they stand apart."""
+    rng = np.random.default_rng(seed)
+    where, there, apart = region(0.3, -0.45, 0.56, 0.36), [], []
+    for number in rng.permutation(len(THINGS)):
+        size, shape = THINGS[number]
+        obstacles = tuple(object_obstacle(f"thing {index}", points, np.eye(4)) for index, points in enumerate(there))
+        grasp = held(thing(size, rng.uniform(-np.pi, np.pi), shape), obstacles)
+        placed = transform_points(free_places(grasp, where)[0], grasp.points)
+        apart += [cKDTree(other).query(placed)[0].min() for other in there]
+        there.append(placed)
+    assert min(apart) > 0.025
 
 
 def test_places_with_room_for_the_hand_come_first() -> None:
