@@ -64,7 +64,7 @@ class PlaceRegion:
         return not self.size.any()
 
 
-def free_places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
+def free_places(held: HeldGrasp, region: PlaceRegion, hand: tuple[Array, Array] | None = None) -> list[Array]:
     """``T_base_gripper`` (4, 4) of where the hand may let go, best first: near the middle of the region, with room.
 
     The object is turned about the vertical alone: it stands as it stood where it was grasped, on the same face, with
@@ -75,6 +75,9 @@ def free_places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
     Args:
         held: what is held, with its points.
         region: where to.
+        hand: centres and sizes (B, 3) of boxes around the hand in the gripper's frame, as far open as it lets go;
+            where it would meet what stands there comes last. A low object has a low hand, which is wider. None: not
+            looked at.
 
     Raises:
         InvalidInputError: the object's shape is not known, the region leans, is too small, or has no free place.
@@ -87,7 +90,7 @@ def free_places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
         raise InvalidInputError(
             "region", f"leaning by {np.degrees(lean):.1f}°", f"at most {np.degrees(_LEAN):g}° against the table"
         )
-    places = _free(held, region)
+    places = _free(held, region, hand)
     if places:
         return places
     least = _least_size(replace(held, load=None), region)
@@ -142,15 +145,15 @@ def standing_on_table(held: HeldGrasp, T_base_gripper: Array) -> Array:
     return lowered
 
 
-def _free(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
+def _free(held: HeldGrasp, region: PlaceRegion, hand: tuple[Array, Array] | None) -> list[Array]:
     """Free places, best first, each away from or turned against all before."""
     if held.load is not None:
         # Where there is no room for what was not seen of it, by what was.
-        return _places(held, region) or _places(replace(held, load=None), region)
-    return _places(held, region)
+        return _places(held, region, hand) or _places(replace(held, load=None), region, hand)
+    return _places(held, region, hand)
 
 
-def _places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
+def _places(held: HeldGrasp, region: PlaceRegion, hand: tuple[Array, Array] | None) -> list[Array]:
     body = object_obstacle(HELD, held.points, np.eye(4))
     others = _Others(held.around)
     rated = []
@@ -160,10 +163,17 @@ def _places(held: HeldGrasp, region: PlaceRegion) -> list[Array]:
             # The hand needs room too.
             rated.append((away - _ROOM_COUNTS * gap / _ROOM, T_base_gripper))
     places: list[Array] = []
+    meeting: list[Array] = []
     for _, place in sorted(rated, key=lambda item: item[0]):
-        if len(places) < _MOST and all(_differ(place, other) for other in places):
+        if len(places) == _MOST:
+            break
+        if not all(_differ(place, other) for other in places):
+            continue
+        if hand is None or not others.meet(place, *hand):
             places.append(place)
-    return places
+        elif all(_differ(place, other) for other in meeting):
+            meeting.append(place)
+    return [*places, *meeting][:_MOST]
 
 
 def _differ(first: Array, second: Array) -> bool:
@@ -273,6 +283,19 @@ class _Others:
             others, sizes, _, _ = self._items[number]
             gap = min(gap, float((cdist(centers, others) - radii[:, None] - sizes).min()))
         return gap
+
+    def meet(self, T_base_hand: Array, centers: Array, sizes: Array) -> bool:
+        """Whether any of them is in boxes with centres and sizes (B, 3) in the frame of a hand."""
+        T_hand_base, hand = invert_transform(T_base_hand), T_base_hand[:3, 3]
+        reach = float(np.linalg.norm(np.abs(centers) + 0.5 * sizes, axis=1).max())
+        for others, radii, low, high in self._items:
+            if np.linalg.norm(hand - np.clip(hand, low, high)) >= reach:
+                continue
+            local = transform_points(T_hand_base, others)
+            beyond = np.maximum(np.abs(local[:, None] - centers) - 0.5 * sizes, 0.0)
+            if (np.linalg.norm(beyond, axis=2) < radii[:, None]).any():
+                return True
+        return False
 
 
 def _box(centers: Array, radii: Array) -> tuple[Array, Array]:

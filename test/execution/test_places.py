@@ -184,6 +184,32 @@ def test_places_with_room_for_the_hand_come_first() -> None:
             assert np.linalg.norm(place[:3, 3] - other[:3, 3]) > 0.05 or turned > 0.5
 
 
+def test_a_low_thing_is_put_where_the_hand_meets_nothing_either() -> None:
+    """The palm over a flat bar reaches to both sides of it, lower than what stands there."""
+    palm = np.array([[0.0, 0.0, -0.1]]), np.array([[0.06, 0.24, 0.07]])
+    grid = np.stack(np.meshgrid(np.linspace(-0.09, 0.09, 10), [-0.015, 0.0, 0.015], [-0.01, 0.01]), axis=-1)
+    from_above = make_transform(matrix_from_rpy((np.pi, 0.0, 0.0)), (0.5, 0.1, 0.03))
+    column = np.stack([np.zeros(9), np.zeros(9), np.linspace(0.02, 0.18, 9)], axis=1)
+    columns = tuple(
+        ObjectObstacle(f"bottle {x} {y}", column + np.array([x, y, 0.0]), np.full(9, 0.03))
+        for x, y in ((0.3, -0.4), (0.5, -0.4), (0.5, -0.2))
+    )
+    grasp = replace(held(obstacles=columns), T_base_gripper=from_above, points=grid.reshape(-1, 3))
+    where = region(0.4, -0.3, 0.36, 0.36)
+
+    def meets(place: Array) -> bool:
+        spheres = transform_points(invert_transform(place), np.concatenate([item.centers for item in columns]))
+        beyond = np.maximum(np.abs(spheres - palm[0]) - 0.5 * palm[1], 0.0)
+        return bool((np.linalg.norm(beyond, axis=1) < 0.03).any())
+
+    assert any(meets(place) for place in free_places(grasp, where)[:6])
+    places = free_places(grasp, where, palm)
+    assert len(places) >= 6 and not any(meets(place) for place in places[:6])
+    # Where it would meet something anyway that is for the arm's planner to say.
+    wide = palm[0], np.array([[0.6, 0.6, 0.07]])
+    assert len(free_places(grasp, where, wide)) == len(places)
+
+
 def test_another_height_counts_and_that_of_the_table_is_measured_better() -> None:
     grasp = held()
     for z, rise in ((0.3, 0.3), (0.015, 0.0), (-0.2, -0.2)):
