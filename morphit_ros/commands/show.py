@@ -28,8 +28,9 @@ _REGION, _SIZE, _ASIDE = (0.3, -0.45), (0.56, 0.36), (0.5, 0.48)
 # Somebody walks along the table at this x and speed, from one side of the room to the other and back; on the way they
 # stand before it [m, m/s, s].
 _PATH_X, _WAY, _SPEED, _STANDS = 1.3, 4.0, 1.2, 6.0
-# What is asked: least distance of an arm that moves [m], and the longest time [s].
-_DISTANCE, _TIME = 0.1, 480.0
+# What is asked: least distance of an arm that moves [m], the longest time [s], and the share of an object's true extent
+# that sticks out of the region at most. What is seen of it is put away with less than that (`Clearing.outside`).
+_DISTANCE, _TIME, _STICKS_OUT = 0.1, 480.0, 0.25
 # What the command sets itself.
 _OWN = (
     "object", "others", "object_x", "object_y", "object_yaw", "clear", "pick", "place", "place_region", "place_size",
@@ -145,8 +146,11 @@ def _but(names: Any) -> str:
 
 
 def _is_away(item: dict[str, Any]) -> bool:
-    """Whether the middle of an object is in the region, or what is too wide at its place."""
+    """Whether an object lies in the region, or what is too wide at its place."""
     x, y, _ = item["to"]
     if item["name"] == _OBJECTS[-1]:
         return bool((x - _ASIDE[0]) ** 2 + (y - _ASIDE[1]) ** 2 < 0.06**2)
-    return bool(abs(x - _REGION[0]) <= 0.5 * _SIZE[0] and abs(y - _REGION[1]) <= 0.5 * _SIZE[1])
+    return all(
+        abs(place - middle) + (0.5 - _STICKS_OUT) * extent <= 0.5 * side
+        for place, extent, middle, side in zip((x, y), item["size"], _REGION, _SIZE, strict=False)
+    )

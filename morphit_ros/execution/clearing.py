@@ -28,6 +28,9 @@ _DOWN, _OVER_BIN = 0.1, 0.03
 _BIN = 0.05
 # Share of the points of what leans on the rim of a bin that are over it, at least.
 _OVER_RIM = 0.05
+# Of what is put away on the table no more sticks out of the region, as a share of its own extent; less than this is the
+# clouds' noise [m]. What cameras miss of it is on top of that.
+_STICKS_OUT, _BORDER = 0.15, 0.01
 # Over a bin: as far apart are places; so much is kept free around what was seen of an object, and above what lies
 # there; what fell in lies so high at least where cameras do not see it; so much lower is as good as the whole way from
 # the rim to the middle; so many places are offered, so far from each other [m].
@@ -81,15 +84,12 @@ class Clearing:
     def outside(self, objects: Mapping[int, Array]) -> list[int]:
         """Numbers of objects that are not in the region yet.
 
-        On the table the middle counts. What reaches into a bin was put there: it leans on the rim, over which cameras
-        see no more than what is outside.
+        On the table that is what sticks out of it by more than 15 % of its own extent along a side of the region, if it
+        fits there. What reaches into a bin was put there: it leans on the rim, over which cameras see no more than what
+        is outside.
         """
-        least = _OVER_RIM if self.is_bin else np.inf
-        return [
-            number
-            for number, points in objects.items()
-            if not self._inside(_middle(points)[None])[0] and self._inside(points).mean() < least
-        ]
+        inside = self._reaches_into if self.is_bin else self._lies_in
+        return [number for number, points in objects.items() if not inside(points)]
 
     def choose(self, objects: Mapping[int, Array], up: Array, without: Collection[int] = ()) -> int | None:
         """Number of the object that is picked next, None if none is left that has not failed too often.
@@ -222,7 +222,20 @@ class Clearing:
                 self._failed.pop(other, None)
                 self._put_off.pop(other, None)
 
-    def _inside(self, points: Array) -> NDArray[np.bool_]:
+    def _reaches_into(self, points: Array) -> bool:
+        over = self._over(np.concatenate([points, _middle(points)[None]]))
+        return bool(over[-1] or over[:-1].mean() >= _OVER_RIM)
+
+    def _lies_in(self, points: Array) -> bool:
+        along = transform_points(invert_transform(self.region.T_base_region), points)[:, :2]
+        low, high, half = along.min(axis=0), along.max(axis=0), 0.5 * self.region.size
+        out = np.maximum(-half - low, 0.0) + np.maximum(high - half, 0.0)
+        # What is longer than the region sticks out wherever it is put.
+        sides = np.minimum(high - low, self.region.size)
+        out -= high - low - sides
+        return bool((out <= np.maximum(_STICKS_OUT * sides, _BORDER)).all())
+
+    def _over(self, points: Array) -> NDArray[np.bool_]:
         local = transform_points(invert_transform(self.region.T_base_region), points)
         return np.asarray((np.abs(local[:, :2]) <= 0.5 * self.region.size).all(axis=1))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from morphit_ros.geometry.transforms import transform_points
+from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.simulation.person import PERSON
 from morphit_ros.simulation.rendering import import_mujoco
 from morphit_ros.simulation.robot_model import PREFIX
@@ -35,19 +35,20 @@ class Judge:
         self._table = self._model.geom(TABLE_GEOM).id
         # No geom has a negative number.
         self._person = self._model.geom(PERSON).id if workcell.person is not None else -1
-        self._first = self._places()
+        self._first, _ = self._boxes()
         # Link → time of its first touch [s].
         self._on_table: dict[str, float] = {}
         self._on_person: dict[str, float] = {}
         self._least, self._least_moving, self._looked = np.inf, np.inf, -np.inf
 
-    def _places(self) -> list[list[float]]:
-        """Centres of mass of all objects [m]."""
-        items, poses = self._workcell.objects, self._workcell.poses()
-        return [
-            transform_points(pose, item.center_of_mass[None])[0].tolist()
-            for item, pose in zip(items, poses, strict=True)
+    def _boxes(self) -> tuple[Array, Array]:
+        """Middles and sides (N, 3) of the boxes around all objects, along the world's axes [m]."""
+        clouds = [
+            transform_points(pose, item.mesh.vertices)
+            for item, pose in zip(self._workcell.objects, self._workcell.poses(), strict=True)
         ]
+        low, high = (np.array([bound(cloud, axis=0) for cloud in clouds]) for bound in (np.min, np.max))
+        return 0.5 * (low + high), high - low
 
     def look(self) -> None:
         """Take in what is so now."""
@@ -68,11 +69,17 @@ class Judge:
             self._least_moving = min(self._least_moving, near)
 
     def report(self) -> dict[str, Any]:
-        """As plain values: lengths in metres, times in seconds."""
+        """As plain values: lengths in metres, times in seconds.
+
+        Objects have the middles of the boxes around their true shapes (`from`, `to`), and the sides of those (`size`).
+        """
         objects = [
-            {"name": item.name, "from": first, "to": place, "fallen": place[2] < -_FALLEN}
-            for item, first, place in zip(self._workcell.objects, self._first, self._places(), strict=True)
-        ]
+            {
+                "name": item.name, "from": first.tolist(), "to": place.tolist(), "size": size.tolist(),
+                "fallen": bool(place[2] < -_FALLEN),
+            }
+            for item, first, place, size in zip(self._workcell.objects, self._first, *self._boxes(), strict=True)
+        ]  # fmt: skip
         people = {"least_distance": self._least, "least_distance_moving": self._least_moving}
         return {
             "time": self._workcell.time,

@@ -15,11 +15,17 @@ if importlib.util.find_spec("mujoco") is None:
 REPORT = {"success": True, "duration": 200.0, "waited": 10.0, "message": ""}
 
 
+def ended(name: str, x: float, y: float, fallen: bool = False) -> dict[str, Any]:
+    """Where an object of 12 × 8 × 8 cm ended."""
+    place = [x, y, -0.7 if fallen else 0.04]
+    return {"name": name, "from": [0.5, 0.0, 0.04], "to": place, "size": [0.12, 0.08, 0.08], "fallen": fallen}
+
+
 def truth(**changes: Any) -> dict[str, Any]:
     return {
         "objects": [
-            {"name": "mug", "from": [0.5, 0.0, 0.04], "to": [0.3, -0.4, 0.04], "fallen": False},
-            {"name": "crate", "from": [0.5, 0.0, 0.04], "to": [0.5, 0.46, 0.04], "fallen": False},
+            ended("mug", 0.3, -0.4),
+            ended("crate", 0.5, 0.46),
         ],
         "links_on_table": {}, "links_on_person": {}, "least_distance": 0.4, "least_distance_moving": 0.6, **changes,
     }  # fmt: skip
@@ -40,15 +46,20 @@ def test_a_story_is_the_jobs_arguments_and_the_same_for_a_seed() -> None:
 
 def test_all_is_well() -> None:
     assert all(good for _, good in judged(REPORT, truth()))
+    # Less than a quarter of it sticks out along either side.
+    assert all(good for _, good in judged(REPORT, truth(objects=[ended("mug", 0.545, -0.295)])))
 
 
 @pytest.mark.parametrize(
     ("report", "changes", "words"),
     [
         ({"success": False}, {}, "belongs"),
-        ({}, {"objects": [{"name": "mug", "to": [0.5, 0.0, 0.04], "fallen": False}]}, "belongs, but: mug"),
-        ({}, {"objects": [{"name": "crate", "to": [0.3, -0.4, 0.04], "fallen": False}]}, "belongs, but: crate"),
-        ({}, {"objects": [{"name": "mug", "to": [0.3, -0.4, -0.7], "fallen": True}]}, "fell off the table, but: mug"),
+        ({}, {"objects": [ended("mug", 0.5, 0.0)]}, "belongs, but: mug"),
+        # Its middle is in the region, more than a quarter of it is not.
+        ({}, {"objects": [ended("mug", 0.56, -0.4)]}, "belongs, but: mug"),
+        ({}, {"objects": [ended("mug", 0.3, -0.28)]}, "belongs, but: mug"),
+        ({}, {"objects": [ended("crate", 0.3, -0.4)]}, "belongs, but: crate"),
+        ({}, {"objects": [ended("mug", 0.3, -0.4, fallen=True)]}, "fell off the table, but: mug"),
         ({}, {"links_on_table": {"hand": 3.0}}, "hand at 3 s"),
         ({}, {"links_on_person": {"hand": 3.0}}, "hand at 3 s"),
         ({}, {"least_distance_moving": 0.05}, "0.05 m"),

@@ -44,9 +44,27 @@ def test_what_is_in_the_region_is_left_there() -> None:
     assert work.outside({5: inside, 3: outside}) == [3]
     assert work.choose({5: inside}, UP) is None
     # As long as the region, but along its other side.
-    along = np.array([0.4, -0.4]) + 0.14 * np.array([np.cos(0.8), np.sin(0.8)])
-    across = np.array([0.4, -0.4]) + 0.14 * np.array([-np.sin(0.8), np.cos(0.8)])
+    along = np.array([0.4, -0.4]) + 0.12 * np.array([np.cos(0.8), np.sin(0.8)])
+    across = np.array([0.4, -0.4]) + 0.12 * np.array([-np.sin(0.8), np.cos(0.8)])
     assert work.outside(table(cube(*along), cube(*across))) == [0]
+
+
+def test_what_reaches_out_of_the_region_is_put_away_whole() -> None:
+    """A bar whose middle is in the region is not put away by that: it was put back there once, half of it outside."""
+    work = Clearing(PlaceRegion(make_transform(translation=(0.4, -0.4, 0.0)), np.array([0.3, 0.3])))
+    bar = np.stack([np.full(50, 0.4), np.linspace(-0.1, 0.1, 50), np.zeros(50)], axis=1)
+
+    def out(by: float) -> list[int]:
+        return work.outside({0: bar + np.array([0.0, -0.25 - 0.1 + by, 0.0])})
+
+    assert out(0.0) == out(0.028) == []
+    assert out(0.032) == out(0.09) == out(0.3) == [0]
+    # What is thin may stick out by what clouds are wrong by, and what is too long by what has to.
+    pen = 0.05 * (bar - bar.mean(axis=0)) + np.array([0.4, -0.25, 0.0])
+    assert work.outside({0: pen}) == []
+    long = 2.0 * (bar - bar.mean(axis=0)) + np.array([0.4, -0.4, 0.0])
+    assert work.outside({0: long}) == []
+    assert work.outside({0: long + np.array([0.0, 0.1, 0.0])}) == [0]
 
 
 def test_one_that_fails_comes_after_others_and_is_given_up_until_something_has_changed() -> None:
@@ -197,7 +215,7 @@ def test_what_leans_on_the_rim_of_a_bin_was_put_there() -> None:
     handle = np.stack([np.full(50, 0.4), np.linspace(-0.28, -0.05, 50), np.linspace(0.28, 0.12, 50)], axis=1)
     assert (handle[:, 1] < -0.25).mean() > 0.05
     assert bin_above.outside(table(handle, handle + np.array([0.0, 0.04, 0.0]))) == [1]
-    # On the table it stands where its middle is.
+    # On the table all of it counts.
     on_table = Clearing(bin_above.region, table_height=0.18)
     assert on_table.outside({0: handle}) == [0]
 

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.held import HeldGrasp, Surroundings
+from morphit_ros.execution.obstacles import object_obstacle
 from morphit_ros.execution.places import PlaceRegion, balanced, free_places, standing_on_table
 from morphit_ros.execution.weighing import Load
 from morphit_ros.geometry.transforms import (
@@ -122,6 +124,49 @@ def test_what_stands_there_is_left_alone() -> None:
         free_places(held(obstacles=(full,)), where)
 
 
+def test_the_middle_is_a_place_however_tightly_it_fits() -> None:
+    grasp = held()
+    sides = np.ptp(grasp.points @ T_BASE_GRASP[:3, :3].T, axis=0)[:2]
+    for more in (0.002, 0.02, 0.04):
+        where = region(0.4, -0.3, *(sides + more))
+        points = transform_points(free_places(grasp, where)[0], grasp.points)
+        middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+        np.testing.assert_allclose(middle[:2], [0.4, -0.3], atol=1e-6)
+
+
+def thing(size: tuple[float, float, float], heading: float, shape: str) -> Array:
+    """Points (N, 3) of a box of this size, or of the round or T-shaped thing in it, that stands beside the region."""
+    unit = np.stack(np.meshgrid(*([np.linspace(-0.5, 0.5, 7)] * 3)), axis=-1).reshape(-1, 3)
+    if shape == "round":
+        unit = unit[np.linalg.norm(unit[:, :2], axis=1) <= 0.501]
+    elif shape == "T":
+        unit = unit[(np.abs(unit[:, 1]) < 0.2) | (unit[:, 0] > 0.2)]
+    pose = make_transform(matrix_from_rpy((0.0, 0.0, heading)), (0.5, 0.1, 0.5 * size[2]))
+    return transform_points(pose, unit * size)
+
+
+# Length, width and height [m], and shape, of what is put into one region, one after the other.
+THINGS = (
+    ((0.056, 0.09, 0.12), "box"), ((0.064, 0.064, 0.215), "round"), ((0.108, 0.078, 0.095), "box"),
+    ((0.224, 0.106, 0.025), "T"), ((0.12, 0.11, 0.04), "T"), ((0.076, 0.076, 0.205), "round"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4, 8))
+def test_what_comes_first_leaves_room_for_what_comes_last(seed: int) -> None:
+    """Six things in any order and heading: none is refused for want of room, and they stand apart."""
+    rng = np.random.default_rng(seed)
+    where, there, apart = region(0.3, -0.45, 0.56, 0.36), [], []
+    for number in rng.permutation(len(THINGS)):
+        size, shape = THINGS[number]
+        obstacles = tuple(object_obstacle(f"thing {index}", points, np.eye(4)) for index, points in enumerate(there))
+        grasp = held(thing(size, rng.uniform(-np.pi, np.pi), shape), obstacles)
+        placed = transform_points(free_places(grasp, where)[0], grasp.points)
+        apart += [cKDTree(other).query(placed)[0].min() for other in there]
+        there.append(placed)
+    assert min(apart) > 0.025
+
+
 def test_places_with_room_for_the_hand_come_first() -> None:
     """And are not all the same: where one cannot be reached another may be."""
     blocker = ObjectObstacle("cup", np.array([[0.45, -0.25, 0.04]]), np.array([0.02]))
@@ -137,6 +182,32 @@ def test_places_with_room_for_the_hand_come_first() -> None:
         for other in places[:index]:
             turned = rotation_angle(place[:3, :3].T @ other[:3, :3])
             assert np.linalg.norm(place[:3, 3] - other[:3, 3]) > 0.05 or turned > 0.5
+
+
+def test_a_low_thing_is_put_where_the_hand_meets_nothing_either() -> None:
+    """The palm over a flat bar reaches to both sides of it, lower than what stands there."""
+    palm = np.array([[0.0, 0.0, -0.1]]), np.array([[0.06, 0.24, 0.07]])
+    grid = np.stack(np.meshgrid(np.linspace(-0.09, 0.09, 10), [-0.015, 0.0, 0.015], [-0.01, 0.01]), axis=-1)
+    from_above = make_transform(matrix_from_rpy((np.pi, 0.0, 0.0)), (0.5, 0.1, 0.03))
+    column = np.stack([np.zeros(9), np.zeros(9), np.linspace(0.02, 0.18, 9)], axis=1)
+    columns = tuple(
+        ObjectObstacle(f"bottle {x} {y}", column + np.array([x, y, 0.0]), np.full(9, 0.03))
+        for x, y in ((0.3, -0.4), (0.5, -0.4), (0.5, -0.2))
+    )
+    grasp = replace(held(obstacles=columns), T_base_gripper=from_above, points=grid.reshape(-1, 3))
+    where = region(0.4, -0.3, 0.36, 0.36)
+
+    def meets(place: Array) -> bool:
+        spheres = transform_points(invert_transform(place), np.concatenate([item.centers for item in columns]))
+        beyond = np.maximum(np.abs(spheres - palm[0]) - 0.5 * palm[1], 0.0)
+        return bool((np.linalg.norm(beyond, axis=1) < 0.03).any())
+
+    assert any(meets(place) for place in free_places(grasp, where)[:6])
+    places = free_places(grasp, where, palm)
+    assert len(places) >= 6 and not any(meets(place) for place in places[:6])
+    # Where it would meet something anyway that is for the arm's planner to say.
+    wide = palm[0], np.array([[0.6, 0.6, 0.07]])
+    assert len(free_places(grasp, where, wide)) == len(places)
 
 
 def test_another_height_counts_and_that_of_the_table_is_measured_better() -> None:

@@ -107,6 +107,14 @@ def reader(ros_environment):
     node.destroy_node()
 
 
+def test_a_reader_knows_the_open_hand(reader):
+    centers, sizes = reader.open_hand(0.06)
+    assert centers.shape == sizes.shape and centers.shape[1] == 3
+    # No further than it opens.
+    assert np.ptp(reader.open_hand(1.0)[0][:, 1]) == pytest.approx(np.ptp(reader.open_hand(0.08)[0][:, 1]))
+    assert np.ptp(reader.open_hand(1.0)[0][:, 1]) > np.ptp(centers[:, 1])
+
+
 def test_each_cloud_of_a_goal_is_read_once(reader, monkeypatch):
     rng = np.random.default_rng(0)
     places = np.array([[0.5, 0.0, 1.0], [0.5, 0.25, 1.0]])

@@ -82,6 +82,14 @@ def test_the_judge_sees_where_things_are_and_who_came_how_near() -> None:
     assert 0.2 < found["least_distance"] <= found["least_distance_moving"] < 1.2 - RADIUS
 
 
+def test_the_judge_tells_where_an_object_is_by_all_of_it_and_not_by_its_heavy_end() -> None:
+    with Workcell(WorkcellConfig(object="hammer", object_x=0.5, object_y=0.1, object_yaw=0.5 * np.pi)) as cell:
+        [hammer] = Judge(cell).report()["objects"]
+    length, width, height = np.ptp(load_object("hammer").mesh.vertices, axis=0)
+    assert hammer["to"] == pytest.approx([0.5, 0.1, 0.5 * height], abs=2e-3)
+    assert hammer["size"] == pytest.approx([width, length, height], abs=2e-3)
+
+
 def test_the_judge_names_what_touches_a_person_or_the_table() -> None:
     for course, link in (((0.45, 0.6, 0.0, 0.45, 0.25, 1.0), "links_on_person"), ((), "links_on_table")):
         with Workcell(WorkcellConfig(object="box", object_y=0.4, person=course)) as cell:

@@ -84,5 +84,6 @@ def _places(goal: Place.Goal, held: HeldGrasp, reader: GoalReader) -> tuple[Arra
     if pose and region:
         raise InvalidInputError("pose, region", "both", "one of them, or neither for where it was grasped")
     if region:
-        return tuple(free_places(held, PlaceRegion(reader.pose(goal.region), np.array(goal.region_size))))
+        hand = reader.open_hand(held.open_aperture + OPENS_FURTHER)
+        return tuple(free_places(held, PlaceRegion(reader.pose(goal.region), np.array(goal.region_size)), hand))
     return (standing_on_table(held, reader.pose(goal.pose)),) if pose else ()

@@ -253,6 +253,13 @@ class GoalReader:
         )
         return request, scene.target
 
+    def open_hand(self, aperture: float) -> tuple[Array, Array] | None:
+        """Centres and sizes (B, 3) of boxes around the hand in the gripper's frame, so far open [m]; None of a cup."""
+        if isinstance(self._gripper, SuctionCup):
+            return None
+        boxes = self._gripper.collision_boxes(min(aperture, self._gripper.aperture_max))
+        return np.array([box.center for box in boxes]), np.array([box.size for box in boxes])
+
     def pushes(self, goal: Push.Goal) -> tuple[list[PushWay], Surroundings]:
         """Ways to push a goal's object, and what stands around with that object among it, in the base frame.
 
