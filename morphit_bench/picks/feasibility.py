@@ -94,6 +94,17 @@ def check_feasibility(item: SimulatedObject, gripper: Gripper, friction: float) 
     )
 
 
+def out_of_reach(item: SimulatedObject, gripper: Gripper | SuctionCup, friction: float) -> str:
+    """Why a gripper cannot pick up an object that stands on z = 0, whatever the planner does; empty if it may.
+
+    Raises:
+        InvalidInputError: as of `check_feasibility`.
+    """
+    if isinstance(gripper, SuctionCup):
+        return check_suction(item, gripper, friction)
+    return check_feasibility(item, gripper, friction).reason
+
+
 def check_suction(item: SimulatedObject, cup: SuctionCup, friction: float) -> str:
     """Why a cup cannot lift an object from above, wherever it seals; empty if nothing is known to stand against it.
 

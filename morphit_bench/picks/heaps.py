@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from morphit_bench.grasping.methods import grasp_method
-from morphit_bench.picks.feasibility import check_feasibility
+from morphit_bench.picks.feasibility import out_of_reach
 from morphit_bench.picks.pick import PickJob, follow
 from morphit_bench.picks.place import held_grasp, push_aside, put_down_at, recover
 from morphit_bench.picks.runs import job_of, usual_object
@@ -91,7 +91,7 @@ class HeapPlan:
         friction: range of the sliding friction of all contacts.
         mass_variation: masses vary by this share both ways.
         attempts: most attempts for which the arm moves, times the number of objects.
-        push: whether what cannot be picked is pushed aside, or over.
+        push: whether what cannot be picked is pushed aside, or over, by fingers.
         cameras: (2 to 4, 3) where they stand in the world [m].
     """
 
@@ -251,7 +251,8 @@ class HeapClearing:
         rotation = [[np.cos(yaw), -np.sin(yaw), 0.0], [np.sin(yaw), np.cos(yaw), 0.0], [0.0, 0.0, 1.0]]
         self._T_world_region = make_transform(rotation, (x, y, z))
         self._region = PlaceRegion(self._T_base_world @ self._T_world_region, np.array(plan.size))
-        self._clearing = Clearing(self._region, float(self._T_base_world[2, 3]))
+        can_push = plan.push and bool(job.robot.finger_joints)
+        self._clearing = Clearing(self._region, float(self._T_base_world[2, 3]), can_push)
         self._failed, self._tracks = FailedGrasps(), ObjectTracks()
         self._free_motion = FreeMotion()
         self._looks = 0
@@ -272,7 +273,7 @@ class HeapClearing:
             objects = dict(zip(numbers, clouds, strict=True))
             up = self._T_base_world[:3, :3] @ _UP
             chosen = self._clearing.choose(objects, up)
-            pushable = self._clearing.choose_push(objects, up) if chosen is None and self._plan.push else None
+            pushable = self._clearing.choose_push(objects, up) if chosen is None else None
             if pushable is not None:
                 pushed.append(self._push(scene, numbers.index(pushable[0]), pushable[1]))
                 self._clearing.note_push(not pushed[-1][2])
@@ -313,7 +314,7 @@ class HeapClearing:
         """Why no grasp holds an object as it lies, by calculation; empty if one may."""
         cell = self._workcell
         lying = cell.objects[index].transformed(cell.poses()[index])
-        return check_feasibility(lying, self._job.two_fingers, lying.friction or cell.config.friction).reason
+        return out_of_reach(lying, self._job.gripper, lying.friction or cell.config.friction)
 
     def _look(self) -> tuple[Scene, Array, float]:
         self._looks += 1
@@ -439,8 +440,10 @@ class HeapClearing:
         return target, went, update.message if not update.success else ""
 
     def _holds(self, held: HeldGrasp) -> bool:
-        job = self._job
-        aperture = job.robot.aperture(self._workcell.joint_state().as_dict()) or 0.0
+        job, state = self._job, self._workcell.joint_state()
+        if not job.robot.finger_joints:
+            return bool(state.vacuum)
+        aperture = job.robot.aperture(state.as_dict()) or 0.0
         return not held.contradiction(aperture, job.two_fingers.aperture_min + self._sequence.stall_margin)
 
     def _give_back(self, held: HeldGrasp, request: PickRequest) -> str:

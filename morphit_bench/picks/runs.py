@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from morphit_bench.picks.feasibility import check_feasibility, check_suction
+from morphit_bench.picks.feasibility import out_of_reach
 from morphit_bench.picks.outcome import Outcome, PickResult
 from morphit_bench.picks.peers import PREFIX, grasp_file, parse_peer, save_view, trial_stem
 from morphit_bench.picks.pick import PickJob
@@ -25,7 +25,6 @@ from morphit_ros.batch import BatchConfig, BatchRecords, read_batch, run_batch
 from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
 from morphit_ros.execution.pick import PickStage
 from morphit_ros.geometry.transforms import Array, rotation_angle
-from morphit_ros.grasping.suction.cup import SuctionCup
 from morphit_ros.simulation.objects import SimulatedObject, load_object
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
@@ -331,10 +330,7 @@ def _run_one(
 ) -> TrialRecord:
     began, busy = time.perf_counter(), time.process_time()
     lying = workcell.object.transformed(workcell.object_pose())
-    if isinstance(job.gripper, SuctionCup):
-        out_of_reach = check_suction(lying, job.gripper, trial.friction)
-    else:
-        out_of_reach = check_feasibility(lying, job.gripper, trial.friction).reason
+    beyond = out_of_reach(lying, job.gripper, trial.friction)
     moments: dict[str, Array] = {"before": workcell.configuration()}
 
     def note(stage: PickStage) -> None:
@@ -360,4 +356,4 @@ def _run_one(
         stem = f"{trial_stem(trial.object, trial.number, setting)}_{planner.replace('/', '_').replace(':', '_')}"
         picture = str(save_failure(workcell, moments, Path(plan.pictures) / f"{stem}.png"))
     mass = workcell.object.mass
-    return TrialRecord(trial, planner, setting, mass, result, again, out_of_reach, seconds, busy, picture)
+    return TrialRecord(trial, planner, setting, mass, result, again, beyond, seconds, busy, picture)

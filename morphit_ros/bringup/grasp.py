@@ -379,7 +379,7 @@ def _check_cup(values: Mapping[str, Any], robot: RobotConfiguration) -> None:
     Raises:
         InvalidInputError: names the argument.
     """
-    for name, only in (("clear", False), ("push_to", ""), ("backend", "embedded"), ("clearance", "points")):
+    for name, only in (("push_to", ""), ("backend", "embedded"), ("clearance", "points")):
         if values[name] != only:
             raise InvalidInputError(name, values[name], f"{only} with {robot.name}, whose gripper is a suction cup")
 

@@ -52,6 +52,7 @@ class Clearing:
     Attributes:
         region: where objects are put; see `outside`.
         table_height: of the table in the frame of the region, told by whoever sees it [m].
+        can_push: whether the hand can: a suction cup would bend its lip.
         cleared: objects that were picked and put down.
         attempts: picks that were tried.
         pushed: objects that were pushed, as often as they were.
@@ -59,6 +60,7 @@ class Clearing:
 
     region: PlaceRegion
     table_height: float = 0.0
+    can_push: bool = True
     cleared: int = 0
     attempts: int = 0
     pushed: int = 0
@@ -195,7 +197,7 @@ class Clearing:
         """
         self._seen |= objects
         left = self.outside(objects)
-        if not left or self._in_vain >= _PUSHES or self._push_tries >= max(_PUSHES, 2 * len(left)):
+        if not self.can_push or not left or self._in_vain >= _PUSHES or self._push_tries >= max(_PUSHES, 2 * len(left)):
             return None
         left.sort(key=lambda number: -self._ease(objects, number, up))
         self._pushing = chosen = left[self._push_tries % len(left)]

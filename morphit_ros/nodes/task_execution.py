@@ -36,7 +36,7 @@ class TaskExecution(Node):
         super().__init__("task_execution")
         config, times, base_config = declare_configs(self, CONFIGS)
         gripper = load_gripper(RobotConfiguration.load(config.robot).gripper)
-        aperture = gripper.aperture_max if isinstance(gripper, Gripper) else float("inf")
+        aperture = gripper.aperture_max if isinstance(gripper, Gripper) else None
         base = BaseFrame(self, config.world_frame, base_config)
         self._server = TaskServer(self, aperture, times, Diagnostics(self), base.T_world_base)
 

@@ -21,6 +21,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.grasping import Grasp, GraspPlan
+from morphit_ros.grasping.suction.cup import SuctionCup
+from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.simulation.objects import OWN_OBJECTS
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
 
@@ -90,6 +92,24 @@ def test_what_no_grasp_holds_as_it_lies_is_told_apart() -> None:
     work = HeapClearing(job, cell, HeapPlan(("box",), 2))
     assert work._out_of_reach(0) == ""
     assert work._out_of_reach(1)
+
+
+def test_a_cup_holds_while_there_is_vacuum_and_pushes_nothing() -> None:
+    robot, cup = RobotConfiguration.load("panda_cup"), SuctionCup.load("cup_30")
+    job: Any = SimpleNamespace(robot=robot, gripper=cup)
+    with Workcell(WorkcellConfig(object="box", others="box"), job.robot) as real:
+        cell: Any = Standing(real)
+        cell.config = real.config
+    work = HeapClearing(job, cell, HeapPlan(("box",), 2))
+    held: Any = None
+    for vacuum in (True, False):
+        cell.joint_state = lambda vacuum=vacuum: SimpleNamespace(vacuum=vacuum)
+        assert work._holds(held) is vacuum
+    up = np.array([0.0, 0.0, 1.0])
+    assert work._clearing.choose_push({0: np.array([[0.5, 0.0, 0.0]])}, up) is None
+    # As it lies too wide for fingers, and no matter for a cup.
+    cell.at[1] = make_transform(matrix_from_rpy((0.0, 0.5 * np.pi, 0.0)), (0.6, 0.0, 0.0275))
+    assert work._out_of_reach(1) == ""
 
 
 class Chosen(Exception):

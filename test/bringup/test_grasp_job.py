@@ -228,10 +228,7 @@ def test_base_pose_reaches_every_node_that_places_the_robot() -> None:
     assert "base_xyz" not in nodes()["scene_perception"].parameters
 
 
-@pytest.mark.parametrize(
-    "word",
-    ["clear:=true place:=region place_region:='0 0 0 0' pick:=true", "backend:=moveit", "clearance:=superovoids"],
-)
+@pytest.mark.parametrize("word", ["backend:=moveit", "clearance:=superovoids"])
 def test_what_only_fingers_have_is_refused_for_a_cup(word: str) -> None:
     with pytest.raises(InvalidInputError, match=r"with ur3e_cup, whose gripper is a suction cup"):
         nodes("robot:=ur3e_cup", *shlex.split(word))
@@ -245,6 +242,7 @@ def test_what_only_fingers_have_is_refused_for_a_cup(word: str) -> None:
         ("ur5e_hande", "hande"),
         ("iiwa_umi", "umi"),
         ("ur3e_cup", "cup_30"),
+        ("panda_cup", "cup_30"),
     ],
 )
 def test_every_robot_brings_its_gripper_and_its_place(robot: str, gripper: str) -> None:
@@ -541,6 +539,8 @@ def test_a_table_is_cleared_with_objects_taken_apart_and_without_holding_each_fo
     assert cleared["workcell_sim"].parameters["heap"] is True
     assert "objects.split_touching" not in picked["scene_perception"].parameters
     assert "hold_time" not in picked["grasp_execution"].parameters
+    # By a cup as well.
+    assert nodes("robot:=panda_cup", *words, "clear:=true")["task_execution"].parameters["robot"] == "panda_cup"
     # A file has the last word.
     file = tmp_path / "own.yaml"
     file.write_text("scene_perception:\n  ros__parameters:\n    objects.split_touching: false\n", encoding="utf-8")

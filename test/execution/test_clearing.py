@@ -84,6 +84,12 @@ def test_one_that_fails_comes_after_others_and_is_given_up_until_something_has_c
     assert (work.cleared, work.attempts) == (2, 4)
 
 
+def test_a_hand_that_cannot_push_pushes_nothing() -> None:
+    work = clearing()
+    work.can_push = False
+    assert work.choose_push(table(cube(0.5, 0.0)), UP) is None
+
+
 def test_what_failed_is_known_of_the_object_wherever_it_is_and_not_of_its_place() -> None:
     work = clearing()
     first, second = cube(0.5, 0.0, side=0.05), cube(0.3, 0.2, side=0.05)

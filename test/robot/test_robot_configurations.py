@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.grasping.gripper import Gripper
 from morphit_ros.grasping.suction.cup import load_gripper
 from morphit_ros.resources import share_directory
@@ -109,6 +110,20 @@ def test_iiwa_has_the_links_of_its_data_sheet() -> None:
     assert np.degrees(upper) == pytest.approx([170, 120, 170, 120, 170, 120, 175])
     assert lower == pytest.approx(-upper)
     assert np.degrees(speed) == pytest.approx([85, 85, 100, 75, 130, 135, 135])
+
+
+def test_our_panda_moves_like_the_makers_with_a_cup_in_place_of_the_hand() -> None:
+    (robot, ours), (_, theirs) = kinematics("panda_cup"), kinematics("panda")
+    for mine, makers in zip(ours.limits(robot.arm_joints), theirs.limits(robot.arm_joints), strict=True):
+        assert mine == pytest.approx(makers)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        values = rng.uniform(-np.pi, np.pi, 7)
+        poses = [model.link_pose(positions(model, robot, values), "panda_link8") for model in (ours, theirs)]
+        assert poses[0] == pytest.approx(poses[1], abs=1e-9)
+    # The lip is as far in front of the flange as mount and cup are long.
+    T = ours.link_pose(positions(ours, robot, values), robot.tip_link)
+    assert np.linalg.inv(poses[0]) @ T == pytest.approx(make_transform(translation=(0.0, 0.0, 0.135)), abs=1e-9)
 
 
 @pytest.mark.skipif(not (DATA / "robots/ur_description").is_dir(), reason="the maker's UR3e is not in MORPHIT_DATA")
@@ -234,7 +249,7 @@ def test_unknown_and_missing_keys_files_and_grippers_are_named(tmp_path: Path) -
         load(tmp_path, gripper="claw.yaml")
     with pytest.raises(ResourceNotFoundError, match=r"nowhere\.yaml"):
         RobotConfiguration.load(tmp_path / "nowhere.yaml")
-    with pytest.raises(ResourceNotFoundError, match="iiwa_umi, panda, ur3e_cup, ur3e_hande, ur5e_hande"):
+    with pytest.raises(ResourceNotFoundError, match="iiwa_umi, panda, panda_cup, ur3e_cup, ur3e_hande, ur5e_hande"):
         RobotConfiguration.load("pepper")
 
 

@@ -129,10 +129,10 @@ class Cell:
 def clear(graph, tmp_path):
     made = []
 
-    def run(status, *arguments, words=(), **options):
+    def run(status, *arguments, words=(), robot="panda", **options):
         cell = Cell(graph, *arguments, **options)
         made.extend(cell.servers)
-        graph.start("task_execution")
+        graph.start("task_execution", robot=robot)
         client = graph.run([*CLIENT, *words, "-p", f"report:={tmp_path / 'report.json'}"])
         graph.wait_until(lambda: (tmp_path / "report.json").exists(), what="the report")
         assert client.wait() == status, client.output
@@ -160,6 +160,12 @@ def test_what_cannot_be_picked_is_tried_again_and_told(clear):
     assert [tip for _, tip in cell.pushed] == [False, *[True] * 5]
     assert (report["success"], report["cleared"]) == (False, 1)
     assert "1 left that could not be picked" in report["message"]
+
+
+def test_a_suction_cup_pushes_nothing(clear):
+    cell, report = clear(1, [(0.5, 0.0), (0.3, 0.2)], robot="panda_cup", fails=[(0.5, 0.0)])
+    assert cell.pushed == [] and cell.picked.count((0.5, 0.0)) in (2, 3)
+    assert (report["success"], report["cleared"]) == (False, 1)
 
 
 def test_what_cannot_be_picked_as_it_lies_is_pushed_first(clear):

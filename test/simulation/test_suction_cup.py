@@ -91,8 +91,8 @@ class Bench:
 def make_bench(files: dict[str, str]) -> Iterator[object]:
     made: list[Workcell] = []
 
-    def make(thing: str = "box", mass: float = 0.5, weak: bool = False) -> Bench:
-        robot = RobotConfiguration.load("ur3e_cup")
+    def make(thing: str = "box", mass: float = 0.5, weak: bool = False, arm: str = "ur3e_cup") -> Bench:
+        robot = RobotConfiguration.load(arm)
         if weak:
             robot = replace(robot, gripper=files["weak"])
         workcell = Workcell(WorkcellConfig(object=files[thing], object_mass=mass), robot)
@@ -104,8 +104,9 @@ def make_bench(files: dict[str, str]) -> Iterator[object]:
         workcell.close()
 
 
-def test_a_lip_that_is_pressed_on_seals_and_is_sensed_and_let_go_of(make_bench) -> None:
-    bench = make_bench()
+@pytest.mark.parametrize("arm", ["ur3e_cup", "panda_cup"])
+def test_a_lip_that_is_pressed_on_seals_and_is_sensed_and_let_go_of(make_bench, arm: str) -> None:
+    bench = make_bench(arm=arm)
     workcell = bench.workcell
     bench.put(0.5, 0.0, SIZE[2] - 0.003)
     assert workcell.cup.compression(workcell._data) == pytest.approx(0.003, abs=4e-4)

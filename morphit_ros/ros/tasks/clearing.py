@@ -43,7 +43,7 @@ class ClearingTask:
 
     Args:
         goal: where to.
-        aperture: widest opening of the hand [m]; infinite for a hand that takes whatever it finds.
+        aperture: widest opening of the hand [m]; None for a suction cup, which takes whatever it finds and cannot push.
         leaves: of the tree.
         report: called with a line for people after each thing that was done.
         T_world_base: ``T_world_base`` (4, 4) of the robot's base link of a name.
@@ -59,7 +59,7 @@ class ClearingTask:
     def __init__(
         self,
         goal: ClearTable.Goal,
-        aperture: float,
+        aperture: float | None,
         leaves: Leaves,
         report: Callable[[str], None],
         T_world_base: Callable[[str], Array],
@@ -70,7 +70,7 @@ class ClearingTask:
         self._goal, self._aperture, self._report = goal, aperture, report
         self._T_world_base = T_world_base
         self._region = PlaceRegion(matrix_from_pose(goal.region.pose), np.array(goal.region_size))
-        self._clearing, self._table = Clearing(self._region), Table()
+        self._clearing, self._table = Clearing(self._region, can_push=aperture is not None), Table()
         aside = goal.push_to
         self._aside = np.array([aside.point.x, aside.point.y]) if aside.header.frame_id else None
         # Numbers of what is too wide for the hand; the next push of it, and how often it was pushed.
@@ -229,9 +229,10 @@ class ClearingTask:
         if self._fault:
             return self._tell(False, why)
         self._clearing.note(self._table.chosen, False, mode == FailureMode.PUT_OFF.value)
-        if mode == FailureMode.NO_GRASP.value and least_width(points) > self._aperture:
+        aperture = np.inf if self._aperture is None else self._aperture
+        if mode == FailureMode.NO_GRASP.value and least_width(points) > aperture:
             self._wide.add(self._table.chosen)
-            why = f"too wide for the hand, {least_width(points):.3f} m of {self._aperture:.3f} m: {why}"
+            why = f"too wide for the hand, {least_width(points):.3f} m of {aperture:.3f} m: {why}"
         return self._tell(False, why)
 
     def _weighed(self, result: Any) -> tuple[()] | tuple[Array, float]:

@@ -38,7 +38,7 @@ class TaskServer:
 
     Args:
         node: serves, asks and publishes.
-        aperture: widest opening of the hand [m].
+        aperture: widest opening of the hand [m], None for a suction cup.
         times: how long others are waited for.
         diagnostics: told what is done.
         T_world_base: ``T_world_base`` (4, 4) of the robot's base link of a name.
@@ -47,7 +47,7 @@ class TaskServer:
     def __init__(
         self,
         node: Node,
-        aperture: float,
+        aperture: float | None,
         times: AskingConfig,
         diagnostics: Diagnostics,
         T_world_base: Callable[[str], Array],
