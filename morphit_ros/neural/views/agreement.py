@@ -9,8 +9,7 @@ import numpy as np
 
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.neural.views.pose_refinement import LEAST_VIEWS, PoseRefinement, measure_agreement, refine_poses
-from morphit_ros.neural.views.posed_views import PosedDepths, PosedImages
-from morphit_ros.neural.views.stray_pixels import clean_masks
+from morphit_ros.neural.views.posed_views import Mask, PosedDepths, PosedImages
 
 Views = TypeVar("Views", PosedImages, PosedDepths)
 
@@ -27,6 +26,10 @@ _OFF, _OFF_DEPTHS = (0.5, 0.15), (0.8, 0.28)
 # Whose poses were not known does not know the focal length either, one deviation: where nothing shows it (as for
 # `refine_poses`), and where depths do (a block's seemed 1.6 % too long beside wrong poses).
 _FOCAL, _FOCAL_SHOWN = 0.05, 0.016
+# Pixels that differ from most of their neighbours: more of them in all than any outline has.
+_STRAY = 0.015
+# Holes of a silhouette that are smaller are made of stray pixels [px].
+_LEAST_HOLE = 6
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,31 @@ def agreed_views(views: Views, poses: str = "checked", focal: bool = True) -> Ag
         return AgreedViews(posed, _beyond_rounding(found, posed), notes=tuple(notes))
     notes += [_odd_note(found, posed)] if found.odd else []
     return AgreedViews(found.applied(posed), _beyond_rounding(found, posed), drift, scale, tuple(notes))
+
+
+def clean_masks(masks: Mask) -> tuple[Mask, float]:
+    """Masks (V, H, W) without stray pixels, and the share of pixels that were changed; unchanged if few are stray.
+
+    A pixel is stray that differs from most of the nine around it, itself included. Thin parts have such pixels, too:
+    masks are changed only if there are more of them than outlines have.
+    """
+    from scipy.ndimage import label, median_filter
+
+    smooth = np.stack([median_filter(mask.view(np.uint8), 3) for mask in masks]).astype(np.bool_)
+    if (smooth != masks).mean() <= _STRAY:
+        return masks, 0.0
+    result = np.zeros_like(masks)
+    for number, mask in enumerate(smooth):
+        pieces, count = label(mask)
+        if count == 0:
+            result[number] = masks[number]
+            continue
+        # Clusters of stray pixels are left beside the object, and within.
+        mask = pieces == 1 + np.argmax(np.bincount(pieces.ravel())[1:])
+        holes, count = label(~mask)
+        sizes = np.bincount(holes.ravel(), minlength=count + 1)
+        result[number] = mask | ((holes > 0) & (sizes[holes] < _LEAST_HOLE))
+    return result, float((result != masks).mean())
 
 
 def _rounding(views: PosedImages | PosedDepths) -> float:
