@@ -369,7 +369,7 @@ class HeapClearing:
             if update.mode is None or update.mode in _FAULTS:
                 fault = f"{attempt.stage}: {attempt.message or 'no end within the time limit'}"
         else:
-            held = replace(held_grasp(job, cell, view, request, update.grasp_index), load=update.load)
+            held = held_grasp(job, cell, view, request, update.grasp_index).weighed(update.load)
             load = update.load
             center = () if load is None else (load.on_vertical, load.center_deviation)
             places = self._clearing.places(objects, number, *center)

@@ -18,6 +18,7 @@ from morphit_ros.execution.contact_watch import FreeMotion
 from morphit_ros.execution.failure import AttemptRecord, FailureMode, PickFailed
 from morphit_ros.execution.fingers import OpenFingers
 from morphit_ros.execution.held import HELD, HeldGrasp, Surroundings
+from morphit_ros.execution.laying_down import falls, laying_down, touching
 from morphit_ros.execution.lift import AndThen, Weigh
 from morphit_ros.execution.moves import ArmAtRest, FollowTrajectory
 from morphit_ros.execution.obstacles import object_obstacle
@@ -212,7 +213,7 @@ class HandSequence:
                     else max(robot.config.contact.finger_bound, min(request.held.margin, _MOST_SWING)),
                 )
             ),
-            HandStage.SET_DOWN: lambda: _UntilContact(robot, self._down),
+            HandStage.SET_DOWN: self._set_down,
             HandStage.LOWER: lambda: _Planned(robot, self._down, FailureMode.CONTACT_APPROACH),
             HandStage.PUSH: lambda: _AsFarAsItGoes(robot, self._along),
             HandStage.RELEASE: self._let_go,
@@ -250,22 +251,24 @@ class HandSequence:
         request, robot = self._request, self._arm
         assert request is not None
         held, backend = request.held, robot.backend
-        obstacles = list(request.around.obstacles)
-        known = held is not None and len(held.points) > 0
-        if known:
-            assert held is not None
-            here = self._gripper_now()
-            obstacles.append(object_obstacle(HELD, held.points, here))
-        backend.set_world(request.around.table, obstacles, request.solids)
-        if known:
-            backend.attach(HELD, here)
-            self._attached = True
-        # Who opens the hand where it is needs no way from there. Whether there is one all the way is asked later.
-        if request.stages != (HandStage.RELEASE,):
+        shapes = [] if held is None or not len(held.points) else held.shapes
+        start: MotionResult | None = None
+        # It is not where it would be in the arm: the next shape says less of how it may hang.
+        while start is None or (start.status is MotionStatus.START_IN_COLLISION and shapes):
+            obstacles = list(request.around.obstacles)
+            if shapes:
+                obstacles.append(object_obstacle(HELD, shapes.pop(0), self._gripper_now()))
+            backend.set_world(request.around.table, obstacles, request.solids)
+            if len(obstacles) > len(request.around.obstacles):
+                backend.attach(HELD, self._gripper_now())
+                self._attached = True
+            # Who opens the hand where it is needs no way from there. Whether there is one all the way is asked later.
+            if request.stages == (HandStage.RELEASE,):
+                return
             goal = self._raised(self._gripper_now(), _FIRST_WAY / request.height)
             start = backend.plan_straight(robot.state.positions, goal, _FIRST_SPEED, self._touchable)
-            if start.status in (MotionStatus.START_IN_COLLISION, MotionStatus.FAILED):
-                raise PickFailed(FailureMode.UNREACHABLE, f"the arm cannot move from where it is: {_why(start)}")
+        if start.status in (MotionStatus.START_IN_COLLISION, MotionStatus.FAILED):
+            raise PickFailed(FailureMode.UNREACHABLE, f"the arm cannot move from where it is: {_why(start)}")
 
     @property
     def _touchable(self) -> tuple[str, ...]:
@@ -323,7 +326,7 @@ class HandSequence:
 
     def _way_over(self, place: Array) -> MotionResult:
         backend, start = self._arm.backend, self._arm.state.positions
-        goal, speed = self._raised(place), self._arm.config.lift_speed
+        goal, speed = self._raised(self._touching(place)), self._arm.config.lift_speed
         # Straight up first where it stands on something.
         result = backend.plan_to_pose(start, goal)
         if result.status is MotionStatus.START_IN_COLLISION:
@@ -346,12 +349,19 @@ class HandSequence:
         return replace(result, trajectory=slow)
 
     def _way_down(self, start: Mapping[str, float], place: Array) -> MotionResult:
+        return self._straight(start, self._touching(place))
+
+    def _straight(self, start: Mapping[str, float], goal: Array) -> MotionResult:
         robot = self._arm
-        return robot.backend.plan_straight(start, place, robot.config.approach_speed, self._touchable)
+        return robot.backend.plan_straight(start, goal, robot.config.approach_speed, self._touchable)
+
+    def _touching(self, place: Array) -> Array:
+        """Where the hand is on its way to a place when what it holds touches what it is put on (4, 4)."""
+        request = self._request
+        return place if request is None or request.held is None else touching(request.held, place)
 
     def _way_along(self, start: Mapping[str, float], push: Push) -> MotionResult:
-        robot = self._arm
-        return robot.backend.plan_straight(start, push.end, robot.config.approach_speed, self._touchable)
+        return self._straight(start, push.end)
 
     def _along(self) -> MotionResult:
         assert self._push is not None
@@ -360,6 +370,26 @@ class HandSequence:
     def _down(self) -> MotionResult:
         assert self._place is not None
         return self._way_down(self._arm.state.positions, self._place)
+
+    def _set_down(self) -> SequenceStep:
+        """Down until something is touched, and where it had turned in the hand, on until it lies as it lay."""
+        request, down = self._request, _UntilContact(self._arm, self._down)
+        assert request is not None
+        if request.held is None or not request.held.turn:
+            return down
+        return AndThen(down, _LayDown(self._arm, self._rest_of_the_way, self._straight))
+
+    def _rest_of_the_way(self) -> list[Array]:
+        """Poses of the hand (4, 4) from where something was touched to the place; none over a bin, where it falls."""
+        request, place = self._request, self._place
+        assert request is not None and request.held is not None and place is not None
+        if falls(request.held, place):
+            return []
+        if self._attached:
+            # It turns in the hand from here on.
+            self._arm.backend.detach(HELD)
+            self._attached = False
+        return laying_down(request.held, self._gripper_now(), place)
 
     def _let_go(self) -> SequenceStep:
         request, robot = self._request, self._arm
@@ -469,6 +499,11 @@ class _UntilContact(_Planned):
         super().__init__(robot, plan, self._ending)
         self._rest: ArmAtRest | None = None
 
+    @property
+    def held_up(self) -> bool:
+        """Whether it ended by a contact."""
+        return self._rest is not None
+
     def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
         if self._rest is not None:
             return self._rest.update(now)
@@ -482,6 +517,42 @@ class _UntilContact(_Planned):
 
     def _ends(self, failure: PickFailed) -> bool:
         return failure.mode is self._ending
+
+
+class _LayDown:
+    """Straight motions from pose to pose, as far as they go: where one is held up, or there is no way, it ends.
+
+    Args:
+        robot: whose arm.
+        poses: asked for at the beginning: (4, 4) each, of the gripper.
+        plan: a straight motion from joint positions to a pose.
+    """
+
+    def __init__(
+        self,
+        robot: ArmAndHand,
+        poses: Callable[[], list[Array]],
+        plan: Callable[[Mapping[str, float], Array], MotionResult],
+    ) -> None:
+        self._robot, self._poses, self._plan = robot, poses, plan
+        self._left: list[Array] | None = None
+        self._step: _UntilContact | None = None
+
+    def update(self, now: float) -> tuple[tuple[Command, ...], bool]:
+        if self._left is None:
+            self._left = self._poses()
+        if self._step is None:
+            if not self._left:
+                return (), True
+            result = self._plan(self._robot.state.positions, self._left.pop(0))
+            if result.trajectory is None:
+                return (), True
+            self._step = _UntilContact(self._robot, lambda: result)
+        commands, done = self._step.update(now)
+        if done:
+            self._left = [] if self._step.held_up else self._left
+            self._step = None
+        return commands, False
 
 
 class _AsFarAsItGoes(_UntilContact):

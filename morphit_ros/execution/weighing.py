@@ -26,8 +26,10 @@ LEAST_READINGS = 5
 _LEAST_MASS = 0.005
 # No object has its centre of mass further out than this share of its extent.
 _WITHIN = 0.9
-# Where an object has turned in the hand, its centre is known by what bore a part of it, no better than this [m].
-_TURNED = 0.02
+# Where a thing rests that is lifted at one end is known no better than this [m].
+_SUPPORT = 0.02
+# A side that the weight pulls to is one from so many deviations on.
+_CLEAR = 2.0
 # A load that grows by this share has left the table only since.
 _GROWTH = 0.15
 
@@ -94,22 +96,79 @@ class Load:
         Args:
             points: (N, 3) of the object in the base frame [m].
         """
-        across = self.center_deviation if self.resting is None else float(np.hypot(self.center_deviation, _TURNED))
+        across = self.center_deviation
+        if self.resting is not None:
+            across = float(np.hypot(across, self._before_it_turned(points)[1]))
         height = float(np.ptp(points[:, 2]))
         return np.diag([across**2, across**2, height**2 / 12.0 + 1e-8])
+
+    def turn(self, points: Array, T_base_gripper: Array) -> tuple[float, float]:
+        """By which the object has turned in the hand since it was grasped, about the gripper's y axis, as pads let it.
+
+        Its centre of mass, which was beside the grasp at the middle of its height, has swung down until it hangs where
+        it was weighed. Only for what was weighed as it turned: without `resting` nothing is known of a turn.
+
+        Args:
+            points: (N, 3) of the object as it was grasped, in the base frame [m].
+            T_base_gripper: (4, 4), where it was grasped.
+
+        Returns:
+            The angle from -π to π and its standard deviation [rad], π / 2 where it is not known to which side.
+        """
+        up_then, up_now = T_base_gripper[2, :3], self.T_base_gripper[2, :3]
+        # Of a grasp from the side gravity has little to turn about its pads.
+        if self.resting is None or max(abs(up_then[1]), abs(up_now[1])) > np.sqrt(0.5):
+            return 0.0, 0.0
+        # In the plane that it turns in, z + i x of the gripper's frame: a turn about y multiplies.
+        then, now, center = (complex(each[2], each[0]) for each in (up_then, up_now, self.center))
+        then, now = then / abs(then), now / abs(now)
+        hangs = (center / now).imag
+        if abs(hangs) < _CLEAR * self.center_deviation:
+            return 0.0, 0.5 * np.pi
+        away, doubt = self._before_it_turned(points)
+        heights = points[:, 2] - T_base_gripper[2, 3]
+        values = np.array([np.copysign(away, hangs), 0.5 * float(heights.min() + heights.max()), hangs])
+        deviations = np.array([doubt, float(np.ptp(heights)) / np.sqrt(12.0), self.center_deviation])
+
+        def angle(beside: float, above: float, hung: float) -> float:
+            below = -np.sqrt(max(beside**2 + above**2 - hung**2, 0.0))
+            return float(np.angle(now * complex(below, hung) / (then * complex(above, beside))))
+
+        found = angle(*values)
+        around = [angle(*(values + step)) for step in (*np.diag(deviations), *np.diag(-deviations))]
+        changes = np.abs((np.array(around) - found + np.pi) % (2.0 * np.pi) - np.pi)
+        return found, float(np.linalg.norm(changes.reshape(2, -1).mean(axis=0)))
 
     def _line(self, points: Array) -> Array:
         """A point on the vertical through the centre of mass, before the object turned in the hand."""
         if self.resting is None:
             return self.on_vertical
-        # It hangs turned by an unknown angle now. When it was weighed before, the table bore the rest of the weight
-        # where the object reaches furthest to the side that its weight pulls to.
+        return np.asarray(self.resting.T_base_gripper[:3, 3] + self._side * self._before_it_turned(points)[0])
+
+    @property
+    def _side(self) -> Array:
+        """(3,) horizontal, the way that the weight pulls the hand, in the base frame."""
         side = self.T_base_gripper[:3, :3] @ self.center
-        side /= max(float(np.linalg.norm(side)), 1e-9)
+        return np.asarray(side / max(float(np.linalg.norm(side)), 1e-9))
+
+    def _before_it_turned(self, points: Array) -> tuple[float, float]:
+        """How far the centre of mass was from the grasp to that side, and its standard deviation [m].
+
+        Of two estimates by their variances. One: it was no nearer than it hangs now, and no further than if what the
+        table bore was borne where the object reaches furthest. The other: that, and the torque that the hand felt,
+        which has noise, and what the object drags over the table in it.
+        """
+        assert self.resting is not None
+        side, near = self._side, float(np.linalg.norm(self.center))
         grip = self.resting.T_base_gripper[:3, 3]
         hung, share = self.resting.T_base_gripper[:3, :3] @ self.resting.center, self.resting.mass / self.mass
-        support = _WITHIN * float(((points - grip) @ side).max())
-        return np.asarray(grip + side * (share * float(hung @ side) + (1.0 - share) * support))
+        borne = (1.0 - share) * _WITHIN * float(((points - grip) @ side).max())
+        far = max(near, borne)
+        felt = float(np.hypot(share * self.resting.center_deviation, _SUPPORT))
+        bounds = float(np.linalg.norm([(far - near) / np.sqrt(12.0), 0.5 * _SUPPORT, self.center_deviation]))
+        weights = np.array([bounds, felt]) ** -2.0
+        away = weights @ [0.5 * (near + far), share * float(hung @ side) + borne] / weights.sum()
+        return max(near, float(away)), float(weights.sum() ** -0.5)
 
     def __str__(self) -> str:
         beside = 1e3 * float(np.linalg.norm(self.center))

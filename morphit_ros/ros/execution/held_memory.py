@@ -138,8 +138,8 @@ class HeldMemory:
         self.around = Surroundings(request.table, (*request.obstacles, *target))
         self.target = request.target.name if request.target is not None else ""
 
-    def follow(self, job: ExecutionJob, state: JointState | None) -> None:
-        """Take down what a job has done with the hand."""
+    def follow(self, job: ExecutionJob, state: JointState | None) -> bool:
+        """Take down what a job has done with the hand; whether it shows that what is held has turned there."""
         stage, before = job.stage, self._stage
         self._stage = "" if job.finished else stage
         if stage in _OPENING and not job.finished:
@@ -157,12 +157,17 @@ class HeldMemory:
                 aperture = self.aperture(state)
                 if aperture is not None:
                     self._hold(job, aperture, 2.0 * self._config.slip.margin)
+        turned = False
         if self.held is not None and job.weighed_now and stage in _WEIGHED and self.held.load is not job.load:
-            self.held = replace(self.held, load=job.load)
+            self.held = self.held.weighed(job.load)
+            turned = self.held.turn_deviation > 0.0
+        if turned:
+            self._keep()
         if job.failed and OBJECT_LOST in job.message:
             self._let_go()
         if job.failed and job.mode is FailureMode.NOT_EMPTY:
             self._take_back(state)
+        return turned
 
     def _hold(self, job: ExecutionJob, aperture: float, margin: float) -> None:
         assert self._request is not None

@@ -190,7 +190,7 @@ class PickJobs:
         """Put what is known to be held into the robot's sphere model."""
         held = self._memory.held
         if held is not None and len(held.points):
-            self._held.hold(PointCloud(held.points).transformed(self._robot.T_tip_gripper))
+            self._held.hold(PointCloud(held.room).transformed(self._robot.T_tip_gripper))
 
     def cancel(self, reason: str) -> None:
         """End the goal, if there is one."""
@@ -230,7 +230,8 @@ class PickJobs:
         if job.update(ros_time(self._node), self._watch.state):
             self._states.publish(job.status(name))
         self._held.follow(job)
-        self._memory.follow(job, self._watch.state)
+        if self._memory.follow(job, self._watch.state):
+            self._hold_known()
         if job.finished:
             self._job = None
             if job.mode is FailureMode.NOT_EMPTY:
