@@ -90,6 +90,12 @@ class EmbeddedConfig(Config):
     touch_clearance: float = parameter(
         0.005, "How much lower the table is for links that may touch objects [m]", minimum=0.0, maximum=0.05
     )
+    free_clearance: float = parameter(
+        0.01,
+        "How far the same links stay above the table on motions that touch nothing, where they begin and end there [m]",
+        minimum=0.0,
+        maximum=0.05,
+    )
     limit_margin: float = parameter(
         0.03,
         "Kept free at both ends of a joint's range: controllers refuse what touches it [rad]",
@@ -155,6 +161,7 @@ class EmbeddedBackend:
         )
         self._environment, self._solids = Environment(), World()
         self._of_lines: tuple[dict[str, Body], CollisionModel] | None = None
+        self._above_table: tuple[CollisionModel, World] | None = None
         self._unavoidable: set[Pair] = set()
         self._links_exempt = srdf_pairs(srdf) | _neighbours(description)
         self._rebuild()
@@ -295,17 +302,21 @@ class EmbeddedBackend:
         self._exempt |= self._environment.exempt_pairs(
             links, self._fixed_links, self._tip_links, self.robot.touch_links
         )
-        self._contacts, self._of_lines = self._collision_model({}), None
-        poses = [(name, self._T_root_base @ pose, size) for name, pose, size in self._contacts.slabs]
-        slabs = [Solid(name, GeometryKind.BOX, pose, size) for name, pose, size in poses]
-        self._world = World([*slabs, *self._solids.solids], self._contacts.skipped)
+        self._contacts, self._of_lines, self._above_table = self._collision_model({}), None, None
+        self._world = self._world_of(self._contacts)
 
-    def _collision_model(self, finer: Mapping[str, Body]) -> CollisionModel:
-        """What can touch what in the environment, with other spheres of some links."""
-        robot, clearance = self.robot, self.config.touch_clearance
+    def _collision_model(self, finer: Mapping[str, Body], clearance: float | None = None) -> CollisionModel:
+        """What can touch what in the environment, with other spheres of some links, another clearance of the table."""
+        robot, lower = self.robot, self.config.touch_clearance if clearance is None else clearance
         return CollisionModel(
-            self._kinematics, self._environment, robot.base_link, robot.tip_link, self._exempt, clearance, finer
+            self._kinematics, self._environment, robot.base_link, robot.tip_link, self._exempt, lower, finer
         )
+
+    def _world_of(self, contacts: CollisionModel) -> World:
+        """All solids that paths are proven against, the table among them."""
+        poses = [(name, self._T_root_base @ pose, size) for name, pose, size in contacts.slabs]
+        slabs = [Solid(name, GeometryKind.BOX, pose, size) for name, pose, size in poses]
+        return World([*slabs, *self._solids.solids], contacts.skipped)
 
     def _line_contacts(self) -> CollisionModel:
         """What can touch what on straight lines: the hand of spheres inside it, where they are known."""
@@ -422,7 +433,27 @@ class EmbeddedBackend:
         return float(shift @ self._T_root_base[:3, :3] @ table.T_base_table[:3, 2]) > 0.0
 
     def _plan_to_any(self, state: Mapping[str, float], goals: Sequence[Array], begin: float) -> MotionResult:
-        """A path to the first goal that is free and can be reached."""
+        """A path to the first goal that is free and can be reached, above the table if it begins and ends there."""
+        if self._environment.table is None:
+            return self._path_to_any(state, goals, begin)
+        if self._above_table is None:
+            contacts = self._collision_model({}, -self.config.free_clearance)
+            self._above_table = contacts, self._world_of(contacts)
+        contacts = self._above_table[0]
+        ends = [state, *({**state, **dict(zip(self.robot.arm_joints, goal, strict=True))} for goal in goals)]
+        free = [not contacts.contacts(end) for end in ends]
+        high = [goal for goal, above in zip(goals, free[1:], strict=True) if above]
+        if not (free[0] and high):
+            return self._path_to_any(state, goals, begin)
+        lower = self._contacts, self._world
+        self._contacts, self._world = self._above_table
+        try:
+            return self._path_to_any(state, high, begin)
+        finally:
+            self._contacts, self._world = lower
+
+    def _path_to_any(self, state: Mapping[str, float], goals: Sequence[Array], begin: float) -> MotionResult:
+        """A path to the first goal that is free and can be reached, in the present model of what can touch what."""
         model = self._model(state, self._contacts)
         among = model if self._solids.solids else None
         touching = [

@@ -611,3 +611,33 @@ def test_a_move_of_the_fingers_counts_in_the_next_plan(backend, table, home, fro
     assert backend.plan_to_pose(closed, from_above(0.5, 0.0, 0.04)).status is MotionStatus.SUCCEEDED
     # Above it, a motion with open fingers is free again.
     assert backend.plan_to_pose(home, from_above(0.5, 0.0, 0.12)).status is MotionStatus.SUCCEEDED
+
+
+def test_free_motions_stay_above_the_table_where_they_begin_and_end_there(
+    backend, panda, panda_urdf, panda_srdf, home, table, kinematics, from_above
+):
+    settings = EmbeddedConfig(free_clearance=0.0)
+    backends = {0.01: backend, 0.0: EmbeddedBackend(panda_urdf, panda_srdf, panda, settings, seed=3)}
+    bodies = {name: backend._contacts.bodies[name] for name in panda.touch_links if name in backend._contacts.bodies}
+
+    def height(positions):
+        """Of the lowest sphere of the hand over the table [m]."""
+        centers = [transform_points(kinematics.link_pose(positions, name), b.centers) for name, b in bodies.items()]
+        return min((at[:, 2] - body.radii).min() for at, body in zip(centers, bodies.values(), strict=True))
+
+    for each in backends.values():
+        each.set_world(table, [])
+    rise = 0.2 - height(at_end(home, backend.plan_to_pose(home, from_above(0.5, 0.0, 0.2)).trajectory))
+    rng, lowest = np.random.default_rng(5), {0.01: [], 0.0: []}
+    for _ in range(12):
+        first, second = rng.uniform([0.3, 0.1], [0.42, 0.4]), rng.uniform([0.5, -0.4], [0.65, -0.1])
+        start = at_end(home, backend.plan_to_pose(home, from_above(*first, rise + 0.012)).trajectory)
+        for clearance, each in backends.items():
+            result = each.plan_to_pose(start, from_above(*second, rise + 0.012))
+            lowest[clearance].append(min(map(height, samples(start, result.trajectory, 0.02))))
+    assert min(lowest[0.01]) > 0.0099
+    assert -1e-4 < min(lowest[0.0]) < 0.006
+    # What is nearer to the table at one of its ends may go on as before.
+    low = at_end(home, backend.plan_to_pose(home, from_above(0.4, 0.2, rise + 0.003)).trajectory)
+    assert height(low) < 0.004
+    assert backend.plan_to_pose(low, from_above(0.5, -0.2, rise + 0.003)).status is MotionStatus.SUCCEEDED
