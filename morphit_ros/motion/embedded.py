@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -92,7 +93,8 @@ class EmbeddedConfig(Config):
     )
     free_clearance: float = parameter(
         0.01,
-        "How far the same links stay above the table on motions that touch nothing, where they begin and end there [m]",
+        "How far the same links stay above the table, and what is held from all else, on motions that touch nothing, "
+        "where they begin and end so [m]",
         minimum=0.0,
         maximum=0.05,
     )
@@ -105,6 +107,14 @@ class EmbeddedConfig(Config):
     limit_tolerance: float = parameter(
         0.035, "A start this far beyond the planned range is taken as at its end [rad]", minimum=0.0, maximum=0.2
     )
+
+
+class _Model(NamedTuple):
+    """What can touch what: an environment, and it as spheres and as what paths are proven against."""
+
+    environment: Environment
+    contacts: CollisionModel
+    world: World
 
 
 class EmbeddedBackend:
@@ -161,7 +171,7 @@ class EmbeddedBackend:
         )
         self._environment, self._solids = Environment(), World()
         self._of_lines: tuple[dict[str, Body], CollisionModel] | None = None
-        self._above_table: tuple[CollisionModel, World] | None = None
+        self._roomy: _Model | None = None
         self._unavoidable: set[Pair] = set()
         self._links_exempt = srdf_pairs(srdf) | _neighbours(description)
         self._rebuild()
@@ -302,21 +312,32 @@ class EmbeddedBackend:
         self._exempt |= self._environment.exempt_pairs(
             links, self._fixed_links, self._tip_links, self.robot.touch_links
         )
-        self._contacts, self._of_lines, self._above_table = self._collision_model({}), None, None
-        self._world = self._world_of(self._contacts)
+        self._tight, self._roomy = self._model_of(self._environment, self.config.touch_clearance), None
+        self._contacts, self._of_lines = self._tight.contacts, None
 
-    def _collision_model(self, finer: Mapping[str, Body], clearance: float | None = None) -> CollisionModel:
-        """What can touch what in the environment, with other spheres of some links, another clearance of the table."""
-        robot, lower = self.robot, self.config.touch_clearance if clearance is None else clearance
-        return CollisionModel(
-            self._kinematics, self._environment, robot.base_link, robot.tip_link, self._exempt, lower, finer
-        )
-
-    def _world_of(self, contacts: CollisionModel) -> World:
-        """All solids that paths are proven against, the table among them."""
+    def _model_of(self, environment: Environment, lower: float) -> _Model:
+        """What can touch what in an environment whose table is lower for hand and held objects."""
+        contacts = self._collision_model(environment, lower)
         poses = [(name, self._T_root_base @ pose, size) for name, pose, size in contacts.slabs]
         slabs = [Solid(name, GeometryKind.BOX, pose, size) for name, pose, size in poses]
-        return World([*slabs, *self._solids.solids], contacts.skipped)
+        return _Model(environment, contacts, World([*slabs, *self._solids.solids], contacts.skipped))
+
+    def _collision_model(
+        self, environment: Environment, lower: float, finer: Mapping[str, Body] | None = None
+    ) -> CollisionModel:
+        """The spheres of such a model, with other ones of some links."""
+        robot = self.robot
+        return CollisionModel(
+            self._kinematics, environment, robot.base_link, robot.tip_link, self._exempt, lower, finer
+        )  # fmt: skip
+
+    def _with_room(self) -> _Model:
+        """The model for motions that touch nothing: with room over the table, and around what is held."""
+        if self._roomy is None:
+            room = self.config.free_clearance
+            held = tuple(replace(item, radii=item.radii + room) for item in self._environment.attached)
+            self._roomy = self._model_of(replace(self._environment, attached=held), -room)
+        return self._roomy
 
     def _line_contacts(self) -> CollisionModel:
         """What can touch what on straight lines: the hand of spheres inside it, where they are known."""
@@ -324,7 +345,8 @@ class EmbeddedBackend:
         if arm is None or not arm.hand:
             return self._contacts
         if self._of_lines is None or self._of_lines[0] is not arm.hand:
-            self._of_lines = arm.hand, self._collision_model(arm.hand)
+            contacts = self._collision_model(self._environment, self.config.touch_clearance, arm.hand)
+            self._of_lines = arm.hand, contacts
         return self._of_lines[1]
 
     def _always_in_contact(self, samples: int, share: float) -> set[Pair]:
@@ -373,11 +395,6 @@ class EmbeddedBackend:
     def _solid_model(self, state: Mapping[str, float], contacts: CollisionModel) -> ArmModel | None:
         """The model that solids are held against, None where there are none."""
         return self._model(state, contacts) if self._solids.solids else None
-
-    def _contact(self, model: ArmModel | None, positions: Mapping[str, float], allowed: Collection[Pair] = ()) -> str:
-        """What touches, deepest first; empty if nothing does."""
-        contacts = self._contacts.contacts(positions, allowed)
-        return contacts[0].message if contacts else self._solid_contact(model, positions)
 
     def _solid_contact(self, model: ArmModel | None, positions: Mapping[str, float]) -> str:
         """Which body touches which solid, empty if none does; the model is that of `_solid_model`."""
@@ -433,58 +450,61 @@ class EmbeddedBackend:
         return float(shift @ self._T_root_base[:3, :3] @ table.T_base_table[:3, 2]) > 0.0
 
     def _plan_to_any(self, state: Mapping[str, float], goals: Sequence[Array], begin: float) -> MotionResult:
-        """A path to the first goal that is free and can be reached, above the table if it begins and ends there."""
-        if self._environment.table is None:
-            return self._path_to_any(state, goals, begin)
-        if self._above_table is None:
-            contacts = self._collision_model({}, -self.config.free_clearance)
-            self._above_table = contacts, self._world_of(contacts)
-        contacts = self._above_table[0]
-        ends = [state, *({**state, **dict(zip(self.robot.arm_joints, goal, strict=True))} for goal in goals)]
-        free = [not contacts.contacts(end) for end in ends]
-        high = [goal for goal, above in zip(goals, free[1:], strict=True) if above]
-        if not (free[0] and high):
-            return self._path_to_any(state, goals, begin)
-        lower = self._contacts, self._world
-        self._contacts, self._world = self._above_table
-        try:
-            return self._path_to_any(state, high, begin)
-        finally:
-            self._contacts, self._world = lower
+        """A path to the first goal that is free and can be reached, with room if it begins and ends there."""
+        roomy, limit = self._with_room(), self.config.planning_time
+        high = [goal for goal in goals if not roomy.contacts.contacts(self._at(state, goal))]
+        result = _failed(MotionStatus.NO_PATH, "", begin)
+        if high and not roomy.contacts.contacts(state):
+            result = self._path_to_any(roomy, state, high, begin, 0.5 * limit)
+        if result.trajectory is None:
+            result = self._path_to_any(self._tight, state, goals, begin, limit)
+        if result.status is not MotionStatus.GOAL_IN_COLLISION:
+            self.transfers = self.transfers[0] + 1, self.transfers[1] + result.covered
+        return result
 
-    def _path_to_any(self, state: Mapping[str, float], goals: Sequence[Array], begin: float) -> MotionResult:
-        """A path to the first goal that is free and can be reached, in the present model of what can touch what."""
-        model = self._model(state, self._contacts)
+    def _at(self, state: Mapping[str, float], row: Array) -> dict[str, float]:
+        return {**state, **dict(zip(self.robot.arm_joints, row.tolist(), strict=True))}
+
+    def _path_to_any(
+        self, touching: _Model, state: Mapping[str, float], goals: Sequence[Array], begin: float, limit: float
+    ) -> MotionResult:
+        """The same by one model of what can touch what, within a limit of time from the beginning [s]."""
+        model = self._model(state, touching.contacts)
         among = model if self._solids.solids else None
-        touching = [
-            self._contact(among, {**state, **dict(zip(self.robot.arm_joints, goal, strict=True))}) for goal in goals
-        ]
-        free = [goal for goal, contact in zip(goals, touching, strict=True) if not contact]
+
+        def contact(positions: Mapping[str, float]) -> str:
+            found = touching.contacts.contacts(positions)
+            return found[0].message if found else self._solid_contact(among, positions)
+
+        blocked = [contact(self._at(state, goal)) for goal in goals]
+        free = [goal for goal, why in zip(goals, blocked, strict=True) if not why]
         if not free:
-            return _failed(MotionStatus.GOAL_IN_COLLISION, f"{touching[0]} collide at the nearest solution", begin)
+            return _failed(MotionStatus.GOAL_IN_COLLISION, f"{blocked[0]} collide at the nearest solution", begin)
         start = self._row(state)
         ways = [float(np.abs(goal - start).max()) for goal in free]
         near = [goal for goal, way in zip(free, ways, strict=True) if way <= _DETOUR * min(ways)]
-        covered = self._covered(state, near, begin)
-        self.transfers = self.transfers[0] + 1, self.transfers[1] + (covered is not None)
+        covered = self._covered(touching, state, near, begin, limit)
         if covered is not None:
             return covered
         for goals in (near, free):
             # Half of the time for those that are near, if there are others.
-            left = self.config.planning_time - (time.perf_counter() - begin)
-            plan = self._path(model, start, goals, 0.5 * left if len(goals) < len(free) else left)
+            left = limit - (time.perf_counter() - begin)
+            settings = self._settings(0.5 * left if len(goals) < len(free) else left)
+            plan = plan_path(model, touching.world, start, goals, settings)
             if plan.status is PathStatus.FOUND:
-                return self._timed(model, plan, begin)
+                return self._timed(model, plan, begin, limit, touching.world)
             if len(goals) == len(free):
                 break
         return _failed(MotionStatus.NO_PATH, plan.message, begin)
 
-    def _covered(self, state: Mapping[str, float], goals: Sequence[Array], begin: float) -> MotionResult | None:
+    def _covered(
+        self, touching: _Model, state: Mapping[str, float], goals: Sequence[Array], begin: float, limit: float
+    ) -> MotionResult | None:
         """A motion that is proven free for covers of the links, None where there is none in half of the time."""
         arm = self._covers()
         if arm is None:
             return None
-        environment, robot = self._environment, self.robot
+        environment, robot = touching.environment, self.robot
         carried = [
             Carried(
                 object_body(item.name), Body(robot.tip_link, item.centers, item.radii), frozenset(robot.touch_links)
@@ -492,26 +512,23 @@ class EmbeddedBackend:
             for item in environment.attached
         ]
         arm = arm.at(state, carried, self._exempt, np.array([self._lower, self._upper]))
-        world = self._world
+        world = touching.world
         if environment.objects:
             centers = transform_points(
                 self._T_root_base, np.concatenate([item.centers for item in environment.objects])
             )
             radii = np.concatenate([item.radii for item in environment.objects])
-            world = World(world.solids, self._contacts.skipped, CloudObstacle("objects", centers, radii))
-        settings = self._settings(_COVERED * self.config.planning_time)
+            world = World(world.solids, touching.contacts.skipped, CloudObstacle("objects", centers, radii))
+        settings = self._settings(_COVERED * limit)
         plan, levels = plan_refined(arm, world, self._row(state), goals, settings)
         if not plan.proven:
             return None
-        result = self._timed(arm.model(levels), plan, begin, world)
+        result = self._timed(arm.model(levels), plan, begin, limit, world)
         return replace(result, covered=True) if result.proven else None
 
     def _model(self, state: Mapping[str, float], contacts: CollisionModel) -> ArmModel:
         """The bodies on the arm, the joints that are not planned standing as they do."""
         return ArmModel(self._kinematics, contacts.bodies, self.robot.arm_joints, contacts.skipped, standing=state)
-
-    def _path(self, model: ArmModel, start: Array, goals: Sequence[Array], time_limit: float) -> PathPlan:
-        return plan_path(model, self._world, start, goals, self._settings(time_limit))
 
     def _settings(self, time_limit: float) -> PathConfig:
         config = self.config
@@ -520,14 +537,14 @@ class EmbeddedBackend:
             proof_budget=config.proof_budget, seed=self._seed,
         )  # fmt: skip
 
-    def _timed(self, model: ArmModel, plan: PathPlan, begin: float, world: World | None = None) -> MotionResult:
+    def _timed(self, model: ArmModel, plan: PathPlan, begin: float, limit: float, world: World) -> MotionResult:
         """The fastest motion along a path that can be proven free."""
         config = self.config
         limits = TimingLimits(
             self._velocity_limits, self._acceleration_limits, config.blend, config.time_step, config.proof_budget
         )
-        left = config.planning_time - (time.perf_counter() - begin)
-        trajectory, proven = time_proven(model, world or self._world, plan, limits, left)
+        left = limit - (time.perf_counter() - begin)
+        trajectory, proven = time_proven(model, world, plan, limits, left)
         message = "" if proven else "free where it was looked at, not proven between"
         return MotionResult(MotionStatus.SUCCEEDED, trajectory, message, time.perf_counter() - begin, proven)
 

@@ -641,3 +641,34 @@ def test_free_motions_stay_above_the_table_where_they_begin_and_end_there(
     low = at_end(home, backend.plan_to_pose(home, from_above(0.4, 0.2, rise + 0.003)).trajectory)
     assert height(low) < 0.004
     assert backend.plan_to_pose(low, from_above(0.5, -0.2, rise + 0.003)).status is MotionStatus.SUCCEEDED
+
+
+def test_what_is_held_keeps_clear_of_what_stands_there_where_it_begins_and_ends_so(
+    backend, panda, panda_urdf, panda_srdf, home, table, kinematics, from_above
+):
+    settings = EmbeddedConfig(free_clearance=0.0)
+    backends = {0.01: backend, 0.0: EmbeddedBackend(panda_urdf, panda_srdf, panda, settings, seed=3)}
+    rng = np.random.default_rng(2)
+    posts = [
+        ObjectObstacle(f"post {number}", np.array([[x, y, z] for z in np.linspace(0.02, 0.22, 11)]), np.full(11, 0.02))
+        for number, (x, y) in enumerate(rng.uniform([0.35, -0.15], [0.65, 0.15], (5, 2)))
+    ]
+    others = np.concatenate([post.centers for post in posts])
+    rod = np.array([[0.45, 0.35, z] for z in np.linspace(0.1, 0.2, 6)])
+    nearest = {0.01: [], 0.0: []}
+    for clearance, each in backends.items():
+        for side in np.linspace(-0.1, 0.1, 6):
+            each.set_world(table, [])
+            start = at_end(home, each.plan_to_pose(home, from_above(0.45, 0.35, 0.22)).trajectory)
+            each.set_world(table, [*posts, ObjectObstacle("held", rod, np.full(6, 0.01))])
+            each.attach("held", from_above(0.45, 0.35, 0.22))
+            result = each.plan_to_pose(start, from_above(0.5 + side, -0.35, 0.22))
+            assert result.status is MotionStatus.SUCCEEDED
+            T_tip_base = np.linalg.inv(kinematics.link_pose(start, panda.tip_link))
+            points = transform_points(T_tip_base, rod)
+            for positions in samples(start, result.trajectory, 0.02):
+                there = transform_points(kinematics.link_pose(positions, panda.tip_link), points)
+                gaps = np.linalg.norm(there[:, None] - others, axis=2)
+                nearest[clearance].append(float(gaps.min()) - 0.03)
+    assert min(nearest[0.01]) > 0.0095
+    assert 0.0 < min(nearest[0.0]) < 0.0095
