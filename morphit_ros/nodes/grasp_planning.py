@@ -17,6 +17,7 @@ from morphit_ros.configuration import Config, parameter
 from morphit_ros.display.drawings.grasps import grasp_items
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.grasping import PlannerConfig, plan_grasps
+from morphit_ros.grasping.completion import AutoCompletion
 from morphit_ros.grasping.suction.cup import SuctionCup, load_gripper
 from morphit_ros.grasping.suction.planner import plan_suction
 from morphit_ros.grasping.warm_up import warm_up
@@ -117,9 +118,11 @@ class GraspPlanning(Node):
             self._clearance_config, self._gripper, [finite, *others.objects.values()], patch, others.loose.points,
             self._hand,
         )  # fmt: skip
-        completion, known = weighed_completion(goal, viewpoints, obstacles)
-        if completion is None:
-            completion, known = self._known.completion_for(cloud, target.header.frame_id, viewpoints, obstacles)
+        seen = AutoCompletion(viewpoints, obstacles if len(obstacles) else None)
+        completion, known = self._known.completion_for(cloud, target.header.frame_id, seen)
+        weighed, weight = weighed_completion(goal, seen if completion is None else completion.shape)
+        if weighed is not None:
+            completion, known = weighed, weight
         reachable = self._reach.filter_for(target, cloud.points, patch, obstacles)
         if isinstance(self._gripper, SuctionCup):
             plan = plan_suction(

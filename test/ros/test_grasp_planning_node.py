@@ -18,6 +18,7 @@ from morphit_interfaces.action import PlanGrasp
 from morphit_interfaces.msg import DistanceShape, NeuralObject, WorldObject, WorldObjectArray
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform
+from morphit_ros.grasping.completion import AutoCompletion
 from morphit_ros.motion.reachability import Reachability
 from morphit_ros.perception.scene import ObjectEvidence
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -26,7 +27,7 @@ from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import header, matrix_from_pose, message_from_cloud, pose_from_matrix
-from morphit_ros.ros.grasping.known_object import KnownObjectConfig, KnownObjectMatch
+from morphit_ros.ros.grasping.known_object import KnownObjectConfig, KnownObjectMatch, weighed_completion
 from morphit_ros.ros.scene.messages import TablePatch, message_from_object, message_from_objects, message_from_table
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 
@@ -296,15 +297,15 @@ def test_a_foreign_frame_and_a_missing_robot_are_refused(graph, spherized_panda)
     graph.wait_until(refused, what="the answer that the frame is another")
 
 
-def neural_object(shift=0.0, frame="world", total="given"):
+def neural_object(shift=0.0, frame="world", total="given", confidence=0.9):
     """What neural_object says of the box: its weight lies at one side."""
-    points = object_cloud().points
+    points, normals = object_cloud().points, object_cloud().normals
     middle = np.array([0.5, 0.0, BOX_SIZE[2] / 2.0])
     pose = np.eye(4)
     pose[:3, 3] = middle + np.array([shift, 0.0, 0.0])
     message = NeuralObject(
-        header=header(frame), name="carton", mass_from="materials", total_mass_from=total, confidence=0.9,
-        pose=pose_from_matrix(pose), surface=message_from_cloud(PointCloud(points - middle), "", 0.0),
+        header=header(frame), name="carton", mass_from="materials", total_mass_from=total, confidence=confidence,
+        pose=pose_from_matrix(pose), surface=message_from_cloud(PointCloud(points - middle, normals), "", 0.0),
     )  # fmt: skip
     message.inertia.m, message.inertia.com.y = 0.8, 0.03
     return message
@@ -320,9 +321,26 @@ def test_the_planner_gets_a_mass_only_if_somebody_vouches_for_it(total, mass):
             callback(neural_object(total=total))
 
     known = KnownObjectMatch(Subscriber(), KnownObjectConfig(use_neural_object=True))
-    completion, _ = known.completion_for(object_cloud(), "world", None, None)
+    completion, _ = known.completion_for(object_cloud(), "world", AutoCompletion())
     assert completion.mass == mass
     assert completion.center_of_mass == pytest.approx([0.5, 0.03, BOX_SIZE[2] / 2.0])
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.4])
+def test_the_planner_gets_the_shape_of_what_was_seen_from_more_than_one_side(confidence):
+    class Subscriber:
+        def create_subscription(self, kind, name, callback, quality, callback_group):
+            callback(neural_object(shift=0.004, confidence=confidence))
+
+    known, guess = KnownObjectMatch(Subscriber(), KnownObjectConfig(use_neural_object=True)), AutoCompletion()
+    completion, said = known.completion_for(object_cloud(), "world", guess)
+    if confidence < 0.5:
+        assert completion.shape is guess and "hidden sides guessed" in said
+        return
+    assert "hidden sides of it, too" in said
+    np.testing.assert_allclose(completion.shape.points, object_cloud().points + (0.004, 0.0, 0.0), atol=1e-6)
+    weighed, _ = weighed_completion(PlanGrasp.Goal(mass=0.5), completion.shape)
+    assert weighed.shape is completion.shape and weighed.mass == 0.5
 
 
 def test_a_known_object_gives_its_centre_of_mass_where_it_is_the_one_to_grasp(graph):
@@ -340,7 +358,7 @@ def test_a_known_object_gives_its_centre_of_mass_where_it_is_the_one_to_grasp(gr
 
         return graph.wait_until(answered, what=f"a plan that says {words!r}")
 
-    assert answer_to(neural_object(), "Centre of mass of 'carton' (materials); 0.8 kg (given)").grasps
+    assert answer_to(neural_object(), "0.8 kg (given); hidden sides of it, too.").grasps
     assert answer_to(neural_object(total="assumed"), "its mass is only assumed and not used").grasps
     assert "of the points lie within 10 mm" in answer_to(neural_object(shift=0.05), "is not this one").message
     assert "it is in frame 'base'" in answer_to(neural_object(frame="base"), "frame 'base'").message
