@@ -21,7 +21,7 @@ SIZE = np.array([0.12, 0.05, 0.08])
 
 def surface(count: int = 3000, seed: int = 0) -> tuple[Array, Array]:
     points, normals = sample_surface_evenly(box_mesh(SIZE.tolist()), count, np.random.default_rng(seed))
-    return points + (0.0, 0.0, SIZE[2] / 2.0), normals
+    return points + np.array([0.0, 0.0, SIZE[2] / 2.0]), normals
 
 
 def seen(count: int = 3000) -> tuple[Array, Array]:

@@ -338,7 +338,7 @@ def test_the_planner_gets_the_shape_of_what_was_seen_from_more_than_one_side(con
         assert completion.shape is guess and "hidden sides guessed" in said
         return
     assert "hidden sides of it, too" in said
-    np.testing.assert_allclose(completion.shape.points, object_cloud().points + (0.004, 0.0, 0.0), atol=1e-6)
+    np.testing.assert_allclose(completion.shape.points, object_cloud().points + np.array([0.004, 0.0, 0.0]), atol=1e-6)
     weighed, _ = weighed_completion(PlanGrasp.Goal(mass=0.5), completion.shape)
     assert weighed.shape is completion.shape and weighed.mass == 0.5
 
