@@ -6,6 +6,8 @@ What each source has to go by:
 - learned: a density field learned from the same clouds, of one material: geometry, too;
 - materials: that field, and what somebody says each part is made of;
 - identified: that field, and how the object moves in four pushes, seen with a millimetre of noise;
+- around: a field of one material from twelve views around the object, recorded before and laid where it lies with an
+  error of 2 mm and 1°; the planner is told its shape, too;
 - true: the centre itself, which no robot has.
 """
 
@@ -27,19 +29,34 @@ from morphit_bench.picks.runs import come_to_rest, workcell_config
 from morphit_bench.picks.trials import Trial, TrialConfig, draw_trial, trial_object
 from morphit_bench.picks.views import ObjectView, observed_shape
 from morphit_ros.errors import InvalidInputError, MorphitError
+from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.support_plane import SupportPlane
-from morphit_ros.geometry.transforms import Array, invert_transform, make_transform, transform_points
+from morphit_ros.geometry.transforms import (
+    Array,
+    invert_transform,
+    make_transform,
+    matrix_from_rpy,
+    transform_points,
+)
 from morphit_ros.grasping import PlannerConfig
-from morphit_ros.grasping.completion import AutoCompletion, KnownMass
+from morphit_ros.grasping.completion import AutoCompletion, KnownMass, KnownShape
 from morphit_ros.neural.contact.parameters import GRAVITY
 from morphit_ros.neural.learning.depth import learn_from_depths
 from morphit_ros.neural.objects.known_object import KnownObject, know_object
 from morphit_ros.neural.objects.mass_sources import TotalMassSource
 from morphit_ros.neural.solid.materials import MaterialRegion
 from morphit_ros.neural.views.cloud_views import views_of_cloud
+from morphit_ros.neural.views.posed_views import PosedDepths
+from morphit_ros.simulation.object_views import ObjectViewsConfig, render_object
 from morphit_ros.simulation.workcell import Workcell
 
-SOURCES = ("seen", "completed", "learned", "materials", "identified", "true")
+SOURCES = ("seen", "completed", "learned", "materials", "identified", "around", "true")
+# Of a field that was recorded before: its views, the noise of their depth, and of the pose that it is laid at, of each
+# axis [m], [m], [rad].
+_AROUND, _DEPTH_NOISE = ObjectViewsConfig(views=12, size=100, arrangement="dome"), 0.0015
+_LAID_OFF, _LAID_TURNED = 0.002 / np.sqrt(3.0), np.radians(1.0) / np.sqrt(3.0)
+# As many as `neural_object` publishes.
+_SURFACE_POINTS = 3000
 # Kilograms per cubic metre of what nothing is known of; a centre of mass does not depend on it.
 _SOME_DENSITY = 500.0
 
@@ -56,6 +73,7 @@ class KnownCenter:
         note: what is to be said of it.
         told: whether the planner is told; else it finds its own.
         mass_told: whether it is told the mass, too: not one that is only assumed.
+        shape: in the world, that the planner is told as well; None: it completes what it sees.
     """
 
     position: Array | None
@@ -65,6 +83,7 @@ class KnownCenter:
     note: str = ""
     told: bool = True
     mass_told: bool = True
+    shape: KnownShape | None = None
 
 
 def planner_told(center: KnownCenter, view: ObjectView) -> MorphitMethod:
@@ -78,7 +97,8 @@ def planner_told(center: KnownCenter, view: ObjectView) -> MorphitMethod:
     if center.position is None or not center.told:
         return MorphitMethod(config)
     mass = center.mass if center.mass_told else None
-    return MorphitMethod(config, completion=KnownMass(center.position, center.confidence, _completion(view), mass))
+    shape = center.shape or _completion(view)
+    return MorphitMethod(config, completion=KnownMass(center.position, center.confidence, shape, mass))
 
 
 @dataclass(frozen=True)
@@ -218,6 +238,8 @@ class _Centers:
             assert view.cloud.normals is not None
             found = _completion(view)(view.cloud.points, view.cloud.normals, view.table)
             return KnownCenter(found.center_of_mass, found.confidence, note=found.method, told=False)
+        if source == "around":
+            return self._recorded()
         known, T_world_field, seconds = self._learn()
         began = time.process_time()
         note = " ".join(known.inertia.remarks)
@@ -232,6 +254,32 @@ class _Centers:
         seconds += time.process_time() - began
         vouched = known.total_source is not TotalMassSource.ASSUMED
         return KnownCenter(center, known.confidence, known.inertia.mass, seconds, note, mass_told=vouched)
+
+    def _recorded(self) -> KnownCenter:
+        """What a field from all around says, whose pose is known with an error."""
+        began, rng = time.process_time(), np.random.default_rng([self._trial.seed, 3])
+        views = render_object(self._heavy.body, np.eye(4), _AROUND)
+        depth = views.depth + rng.normal(0.0, _DEPTH_NOISE, views.depth.shape)
+        result = learn_from_depths(PosedDepths(depth, views.intrinsics, views.T_world_camera, views.masks))
+        if result.field is None:
+            raise InvalidInputError("views", result.message, "views of an object")
+        known = know_object(
+            result.field, _SOME_DENSITY, eyes=views.T_world_camera[:, :3, 3], support=SupportPlane(np.eye(4)),
+            density_known=False,
+        )  # fmt: skip
+        error = make_transform(matrix_from_rpy(rng.normal(0.0, _LAID_TURNED, 3)), rng.normal(0.0, _LAID_OFF, 3))
+        center = known.inertia.center_of_mass
+        about = make_transform(translation=center)
+        T_world_field = self._T_world_body @ about @ error @ invert_transform(about)
+        points, normals = sample_surface_evenly(known.solid.surface, _SURFACE_POINTS, rng)
+        shape = KnownShape(
+            transform_points(T_world_field, points), normals @ T_world_field[:3, :3].T, known.confidence, "recorded"
+        )
+        seconds = time.process_time() - began
+        return KnownCenter(
+            transform_points(T_world_field, center[None])[0], known.confidence, known.inertia.mass, seconds,
+            " ".join(known.inertia.remarks), mass_told=False, shape=shape,
+        )  # fmt: skip
 
     def _learn(self) -> tuple[KnownObject, Array, float]:
         if self._learned is None:

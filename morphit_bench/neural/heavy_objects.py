@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
+from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.geometry.transforms import Array, make_transform, matrix_from_rpy
 from morphit_ros.simulation.objects import SimulatedObject, load_object
@@ -57,23 +58,22 @@ class HeavyObject:
     materials: tuple[MaterialBox, ...]
 
 
-def heavy_object(name: str, weight: float = 1.0) -> HeavyObject:
-    """One of `HEAVY_OBJECTS` or `HELD_OUT_OBJECTS` by its name.
+def heavy_object(name: str, weight: float = 1.0, data_dir: str | None = None) -> HeavyObject:
+    """One of `HEAVY_OBJECTS` or `HELD_OUT_OBJECTS` by its name, or any object of `load_object`, of one material.
 
     Args:
         name: see there.
         weight: times all its densities.
+        data_dir: of `load_object`.
 
     Raises:
         InvalidInputError: a weight that is not positive.
-        ResourceNotFoundError: there is no such object (lists them), or its shape's file is missing.
+        ResourceNotFoundError: there is no such object, or its shape's file is missing.
     """
     makers = HEAVY_OBJECTS | HELD_OUT_OBJECTS
-    if name not in makers:
-        raise ResourceNotFoundError(name, [], f"Known heavy objects: {', '.join(makers)}.")
     if not (np.isfinite(weight) and weight > 0.0):
         raise InvalidInputError("weight", weight, "a positive factor")
-    own = makers[name]()
+    own = makers[name]() if name in makers else _of_one_material(name, data_dir)
     materials = tuple(replace(box, density=weight * box.density) for box in own.materials)
     return replace(
         own, body=own.body.with_mass(weight * own.body.mass), density=weight * own.density, materials=materials
@@ -178,17 +178,17 @@ def _half_filled_mustard_bottle() -> HeavyObject:
     return made_of("half_filled_mustard_bottle", body, 120.0, (full,))
 
 
-def _box() -> HeavyObject:
-    """The package's box, of one material: here nothing is to be gained."""
-    body = load_object("box")
-    return HeavyObject("box", body, body.mass / sum(piece.volume for piece in body.pieces), ())
+def _of_one_material(name: str, data_dir: str | None = None) -> HeavyObject:
+    """An object as it is: of its centre of mass nothing is to be gained."""
+    body = load_object(name, data_dir=data_dir)
+    return HeavyObject(name, body, body.mass / sum(piece.volume for piece in body.pieces), ())
 
 
 HEAVY_OBJECTS: dict[str, Callable[[], HeavyObject]] = {
     "hammer": _hammer,
     "half_filled_bottle": _half_filled_bottle,
     "loaded_box": _loaded_box,
-    "box": _box,
+    "box": partial(_of_one_material, "box"),
 }
 """Those that the comparison was made with; nothing but this package is needed."""
 
