@@ -369,7 +369,8 @@ class HeapClearing:
             if update.mode is None or update.mode in _FAULTS:
                 fault = f"{attempt.stage}: {attempt.message or 'no end within the time limit'}"
         else:
-            held = held_grasp(job, cell, view, request, update.grasp_index).weighed(update.load)
+            held = held_grasp(job, cell, view, request, update.grasp_index)
+            held = held.weighed(update.load, pads=bool(job.robot.finger_joints))
             load = update.load
             center = () if load is None else (load.on_vertical, load.center_deviation)
             places = self._clearing.places(objects, number, *center)

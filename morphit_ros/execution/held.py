@@ -68,10 +68,15 @@ class HeldGrasp:
     turn: float = 0.0
     turn_deviation: float = 0.0
 
-    def weighed(self, load: Load | None) -> HeldGrasp:
-        """The same, with what was weighed, and what that says of a turn."""
+    def weighed(self, load: Load | None, pads: bool = True) -> HeldGrasp:
+        """The same, with what was weighed, and what that says of a turn.
+
+        Args:
+            load: None where nothing was weighed.
+            pads: whether it is held between fingers; in a cup nothing turns.
+        """
         turn, deviation = 0.0, 0.0
-        if load is not None and len(self.points):
+        if load is not None and len(self.points) and pads:
             turn, deviation = load.turn(transform_points(self.T_base_gripper, self.points), self.T_base_gripper)
         return replace(self, load=load, turn=turn, turn_deviation=deviation)
 

@@ -259,3 +259,8 @@ def test_where_it_would_be_in_the_arm_less_room_is_kept_for_it(put_down) -> None
     assert last.success and len(shapes) == 3
     last, _, shapes, _ = put_down(thing, place, 4)
     assert not last.success and "the arm cannot move from where it is" in last.message and len(shapes) == 3
+
+
+def test_in_a_cup_nothing_turns() -> None:
+    thing, _ = hanging_hammer()
+    assert thing.turn and thing.weighed(thing.load, pads=False).turn == 0.0

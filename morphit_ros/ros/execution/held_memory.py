@@ -159,7 +159,7 @@ class HeldMemory:
                     self._hold(job, aperture, 2.0 * self._config.slip.margin)
         turned = False
         if self.held is not None and job.weighed_now and stage in _WEIGHED and self.held.load is not job.load:
-            self.held = self.held.weighed(job.load)
+            self.held = self.held.weighed(job.load, pads=not self._cup)
             turned = self.held.turn_deviation > 0.0
         if turned:
             self._keep()
