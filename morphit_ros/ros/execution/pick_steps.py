@@ -253,7 +253,9 @@ class PickSteps:
                 self._wait_for_server(job, "contact_push", ready, lambda: self._push_there(job, scene), remedy)
                 return
             pushed = f" It was pushed to {self._config.push_to} before." if job.pushed else ""
-            raise JobFailed("plan_grasp", plan.grasps.message + pushed, FailureMode.NO_GRASP)
+            # Of a planner that broke nothing comes back.
+            why = plan.grasps.message or "grasp_planning gave no reason: its log tells more."
+            raise JobFailed("plan_grasp", why + pushed, FailureMode.NO_GRASP)
         grasps = plan.grasps.grasps
         if job.put_off < self._config.put_off_unseen and _crowded(scene.objects):
             grasps = [grasp for grasp in grasps if grasp_from_message(grasp).on_seen_sides]
