@@ -28,8 +28,9 @@ _LEAST_MASS = 0.005
 _WITHIN = 0.9
 # Where an object has turned in the hand, its centre is known by what bore a part of it, no better than this [m].
 _TURNED = 0.02
-# A load that grows by this share has left the table only since.
-_GROWTH = 0.15
+# A load that grows by this share has left the table only since, and one that comes so much nearer to the pads' normal
+# hangs from them at another angle.
+_CHANGE = 0.15
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Load:
         T_base_gripper: (4, 4), where the hand was; z of the base is up.
         mass_deviation, center_deviation: standard deviations, of the centre in its worst horizontal direction: from
             the noise of the readings, or from how badly they fit any load where that is more [kg], [m].
-        resting: what was weighed when a part of the object still rested on the table, so that it turned in the hand
-            since; None if it did not.
+        resting: what was weighed before the object turned in the hand, with a part of it still on the table as a rule;
+            None if it did not turn.
     """
 
     mass: float
@@ -69,10 +70,22 @@ class Load:
         """Standard deviation of that torque, of its worst direction [N m]."""
         return GRAVITY * self.mass * self.center_deviation
 
-    def outweighs(self, earlier: Load) -> bool:
-        """Whether the load is clearly more than before: then a part of the object still rested on the table."""
+    @property
+    def lever(self) -> float:
+        """Distance of the vertical through the centre of mass from the pads' normal, the gripper's y axis [m]."""
+        return abs(float(self.torque[1])) / (GRAVITY * self.mass)
+
+    def turned_since(self, earlier: Load) -> bool:
+        """Whether the object turned in the hand after it was weighed earlier, in the same attitude of the hand.
+
+        The table bore a part of it then, so that it weighs clearly more now; or it hangs lower, so that its weight
+        pulls clearly less far beside the pads.
+        """
         noise = 3.0 * float(np.hypot(self.mass_deviation, earlier.mass_deviation))
-        return self.mass - earlier.mass > max(_GROWTH * self.mass, noise)
+        if self.mass - earlier.mass > max(_CHANGE * self.mass, noise):
+            return True
+        noise = 3.0 * float(np.hypot(self.center_deviation, earlier.center_deviation))
+        return earlier.lever - self.lever > max(_CHANGE * earlier.lever, noise)
 
     def center_within(self, points: Array) -> Array:
         """(3,) centre of mass in the base frame of an object that was seen before it was lifted.
@@ -102,14 +115,19 @@ class Load:
         """A point on the vertical through the centre of mass, before the object turned in the hand."""
         if self.resting is None:
             return self.on_vertical
-        # It hangs turned by an unknown angle now. When it was weighed before, the table bore the rest of the weight
-        # where the object reaches furthest to the side that its weight pulls to.
-        side = self.T_base_gripper[:3, :3] @ self.center
-        side /= max(float(np.linalg.norm(side)), 1e-9)
-        grip = self.resting.T_base_gripper[:3, 3]
-        hung, share = self.resting.T_base_gripper[:3, :3] @ self.resting.center, self.resting.mass / self.mass
-        support = _WITHIN * float(((points - grip) @ side).max())
-        return np.asarray(grip + side * (share * float(hung @ side) + (1.0 - share) * support))
+        # It turned about the pads' normal, by an unknown angle: along the normal its centre is where it hangs now.
+        across = np.cross([0.0, 0.0, 1.0], self.T_base_gripper[:3, 1])
+        across /= max(float(np.linalg.norm(across)), 1e-9)
+        grip, hangs = self.resting.T_base_gripper[:3, 3], self.T_base_gripper[:3, :3] @ self.center
+        side = across if hangs @ across > 0.0 else -across
+        # Beside it, no nearer than it hangs. What bore the rest of the weight before lies where the object reaches
+        # furthest to the side that its weight pulls to, and held up the more of it the further out the centre is. How
+        # far beside the pads the rest pulled then tells nothing: a table holds to the side, too, which no weight does.
+        share = min(1.0, self.resting.mass / self.mass)
+        lever = (1.0 - share) * _WITHIN * float(((points - grip) @ side).max())
+        if 1.0 - share < _CHANGE:
+            lever += share * self.resting.lever
+        return np.asarray(grip + hangs + side * max(0.0, lever - float(hangs @ side)))
 
     def __str__(self) -> str:
         beside = 1e3 * float(np.linalg.norm(self.center))
