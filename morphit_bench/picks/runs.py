@@ -96,7 +96,12 @@ class BenchmarkPlan:
     @property
     def identity(self) -> dict[str, Any]:
         """What results must have in common to be in one file."""
-        same = {"program": "picks", "robot": self.robot, "gripper": self.gripper, "ranges": self.ranges.to_flat()}
+        same: dict[str, Any] = {
+            "program": "picks",
+            "robot": self.robot,
+            "gripper": self.gripper,
+            "ranges": self.ranges.to_flat(),
+        }
         # As runs were identified before they could have these.
         if self.masses:
             same["masses"] = dict(self.masses)
