@@ -66,7 +66,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     from morphit_bench.picks.heap_report import heap_summary, heap_table
-    from morphit_bench.picks.heaps import EYES, HeapPlan, HeapResult, run_heap
+    from morphit_bench.picks.heaps import HeapPlan, HeapResult, run_heap
+    from morphit_bench.picks.views import EYES
     from morphit_ros.batch import BatchRecords, read_batch, run_batch
     from morphit_ros.resources import atomic_write, data_directory
     from morphit_ros.simulation.objects import available_objects

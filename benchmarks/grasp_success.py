@@ -57,9 +57,17 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
         "--mass", type=float, nargs="+", default=[], help="of each mesh file of --objects, in order [kg]"
     )
     parser.add_argument("--trials", type=int, default=3, help="of each object")
+    parser.add_argument("--first", type=int, default=0, help="number of the first trial")
     parser.add_argument("--friction", type=float, nargs=2, default=[0.4, 0.8], metavar=("LOW", "HIGH"))
     parser.add_argument("--mass-scale", type=float, default=1.0, help="times their own mass all objects have")
     parser.add_argument("--usual-pose", action="store_true", help="every object lies as it usually does")
+    parser.add_argument(
+        "--cameras",
+        choices=("front", "opposite", "three", "four"),
+        default="front",
+        help="two across the table from the robot, two that face each other, or the first two and one or two beside "
+        "the robot",
+    )
     add_config(parser, BatchConfig)
     parser.add_argument("--output", help="folder for records, table and pictures; default: a temporary one")
     parser.add_argument("--resume", action="store_true", help="continue in a folder that has results")
@@ -89,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
     from morphit_bench.picks.report import markdown_report, summary
     from morphit_bench.picks.runs import BenchmarkPlan, TrialRecord, run_benchmark, write_clouds
     from morphit_bench.picks.trials import TrialConfig
+    from morphit_bench.picks.views import EYES
     from morphit_ros.errors import InvalidInputError
     from morphit_ros.resources import atomic_write, data_directory
     from morphit_ros.robot.configuration import RobotConfiguration
@@ -125,6 +134,8 @@ def run(options: argparse.Namespace) -> int:
         data=str(data_directory(options.data).resolve()),
         pictures=str(folder / "pictures") if options.pictures else "",
         masses=masses,
+        cameras=EYES[options.cameras],
+        first=options.first,
     )
     if options.clouds:
         count = write_clouds(plan, options.clouds, lambda path, message: print(path or message, flush=True))

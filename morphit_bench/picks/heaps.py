@@ -19,7 +19,7 @@ from morphit_bench.picks.feasibility import out_of_reach
 from morphit_bench.picks.pick import PickJob, follow
 from morphit_bench.picks.place import held_grasp, push_aside, put_down_at, recover
 from morphit_bench.picks.runs import job_of, usual_object
-from morphit_bench.picks.views import look, near_points, view_of
+from morphit_bench.picks.views import EYES, camera_positions, look, near_points, view_of
 from morphit_ros.bringup.grasp import CLEARING
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.clearing import FAULTS, PUT_OFF, Clearing, crowded
@@ -62,14 +62,6 @@ _FIXTURE_MARGIN = 0.015
 _FAULTS = (FailureMode.ROBOT_FAULT, FailureMode.CANCELLED, FailureMode.BAD_REQUEST)
 _UP = np.array([0.0, 0.0, 1.0])
 _PUSHED_OBJECT = "pushed object"
-# Where the cameras stand [m]: two across the table from the robot, two that face each other over it, or both and one
-# more beside the robot.
-EYES: dict[str, tuple[tuple[float, ...], ...]] = {
-    "front": ((0.88, 0.32, 0.45), (0.88, -0.32, 0.45)),
-    "opposite": ((0.88, -0.32, 0.45), (0.2, 0.5, 0.5)),
-    "three": ((0.88, 0.32, 0.45), (0.88, -0.32, 0.45), (0.1, 0.5, 0.5)),
-    "four": ((0.88, 0.32, 0.45), (0.88, -0.32, 0.45), (0.2, 0.5, 0.5), (0.25, -0.45, 0.55)),
-}
 # Stage of an attempt that is left to a later look.
 _PUT_OFF = "put off"
 # Frame of the clouds of which is known what failed.
@@ -196,16 +188,12 @@ def draw_heap(plan: HeapPlan, number: int) -> tuple[WorkcellConfig, list[Simulat
     usual = [usual_object(name, None, plan.data) for name in names[: plan.count]]
     items = [item.with_mass(item.mass * factor) for item, factor in zip(usual, masses, strict=True)]
     friction = float(rng.uniform(*plan.friction))
-    left, right, third, fourth, *_ = (*plan.cameras, (), ())
     place = WorkcellConfig(
         heap=True,
         friction=friction,
         fixtures=plan.fixtures,
         seed=int(rng.integers(2**31)),
-        left_camera_position=left,
-        right_camera_position=right,
-        third_camera_position=third,
-        fourth_camera_position=fourth,
+        **camera_positions(plan.cameras),
     )
     return place, items
 

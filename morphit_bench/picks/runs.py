@@ -20,7 +20,7 @@ from morphit_bench.picks.pick import PickJob
 from morphit_bench.picks.pictures import save_failure
 from morphit_bench.picks.planners import PLANNERS, grasp_planner
 from morphit_bench.picks.trials import Trial, TrialConfig, draw_trial, trial_object
-from morphit_bench.picks.views import SETTINGS
+from morphit_bench.picks.views import EYES, SETTINGS, camera_positions
 from morphit_ros.batch import BatchConfig, BatchRecords, read_batch, run_batch
 from morphit_ros.errors import InvalidInputError, MorphitError, ResourceNotFoundError
 from morphit_ros.execution.pick import PickStage
@@ -39,13 +39,15 @@ class BenchmarkPlan:
         objects: names of `load_object`.
         planners: names of `grasp_planner`; of those in files at least one trial needs a file.
         settings: known, observed.
-        trials: of each object.
+        trials: how many of each object.
         robot: of config/robots, or empty for a flying gripper.
         gripper: the one that flies; empty for the robot's own.
         ranges: that trials are drawn from.
         data: folder of the objects, None for the default one.
         pictures: folder for pictures of failures, empty for none.
         masses: of objects that are mesh files [kg]; in trials they vary as the others' do.
+        cameras: (2 to 4, 3) where they stand in the world [m].
+        first: number of the first trial.
 
     Raises:
         InvalidInputError: an unknown planner or setting, no object or trial, not one of robot and gripper, or a mass
@@ -62,6 +64,8 @@ class BenchmarkPlan:
     data: str | None = None
     pictures: str = ""
     masses: Mapping[str, float] = field(default_factory=dict)
+    cameras: tuple[tuple[float, ...], ...] = EYES["front"]
+    first: int = 0
 
     def __post_init__(self) -> None:
         for name, values, known in (("planners", self.planners, PLANNERS), ("settings", self.settings, SETTINGS)):
@@ -72,21 +76,38 @@ class BenchmarkPlan:
                     raise InvalidInputError(name, repr(value), f"one of {', '.join(known)}")
         if not self.objects or self.trials < 1:
             raise InvalidInputError("objects, trials", [len(self.objects), self.trials], "at least one of each")
+        if self.first < 0:
+            raise InvalidInputError("first", self.first, "at least 0")
         if unknown := set(self.masses) - set(self.objects):
             raise InvalidInputError("masses", sorted(unknown), f"masses of the objects: {', '.join(self.objects)}")
         if bool(self.robot) == bool(self.gripper):
             raise InvalidInputError("robot, gripper", [self.robot, self.gripper], "an arm, or a gripper that flies")
 
+    @property
+    def numbers(self) -> range:
+        """Of the trials of each object."""
+        return range(self.first, self.first + self.trials)
+
     def _check_files(self, folder: Path) -> None:
-        keys = list(product(self.objects, range(self.trials), self.settings))
+        keys = list(product(self.objects, self.numbers, self.settings))
         if keys and all(grasp_file(folder, trial_stem(*key)) is None for key in keys):
             raise InvalidInputError("planners", str(folder), f"files of grasps, such as {trial_stem(*keys[0])}.yaml")
 
     @property
     def identity(self) -> dict[str, Any]:
         """What results must have in common to be in one file."""
-        same = {"program": "picks", "robot": self.robot, "gripper": self.gripper, "ranges": self.ranges.to_flat()}
-        return {**same, "masses": dict(self.masses)} if self.masses else same
+        same: dict[str, Any] = {
+            "program": "picks",
+            "robot": self.robot,
+            "gripper": self.gripper,
+            "ranges": self.ranges.to_flat(),
+        }
+        # As runs were identified before they could have these.
+        if self.masses:
+            same["masses"] = dict(self.masses)
+        if self.cameras != EYES["front"]:
+            same["cameras"] = [list(eye) for eye in self.cameras]
+        return same
 
 
 @dataclass(frozen=True)
@@ -197,12 +218,12 @@ def run_benchmark(
     if plan.pictures and batch is not None and batch.scheduler:
         remedy = "A picture is written by the machine that runs the trial: leave them out, or use workers of this one."
         raise InvalidInputError("pictures", plan.pictures, "none with a scheduler", remedy)
-    keys = [key for name in plan.objects for number in range(plan.trials) for key in _keys(plan, name, number)]
+    keys = [key for name in plan.objects for number in plan.numbers for key in _keys(plan, name, number)]
     with BatchRecords(Path(folder) / RECORDS, plan.identity, resume) as finished:
         done = {record.key: record for record in read_records(folder)}
         groups = [
             ([name, number, missing], (plan, name, number, missing))
-            for number in range(plan.trials)
+            for number in plan.numbers
             for name in plan.objects
             if (missing := _missing(plan, name, number, done))
         ]
@@ -263,10 +284,10 @@ def write_clouds(
     """
     job, count = job_of(plan.robot, plan.gripper), 0
     for name in plan.objects:
-        for number in range(plan.trials):
+        for number in plan.numbers:
             trial = draw_trial(name, number, plan.ranges)
             item = trial_object(usual_object(name, plan.masses.get(name), plan.data), trial, plan.ranges)
-            with Workcell(workcell_config(trial), job.robot, item) as workcell:
+            with Workcell(workcell_config(trial, plan.cameras), job.robot, item) as workcell:
                 come_to_rest(workcell)
                 for setting in plan.settings:
                     view, path = job.see(workcell, setting, seed=trial.seed), None
@@ -286,7 +307,7 @@ def run_group(group: _Group) -> list[TrialRecord]:
     job = job_of(plan.robot, plan.gripper)
     item = trial_object(usual_object(name, plan.masses.get(name), plan.data), trial, plan.ranges)
     records: list[TrialRecord] = []
-    with Workcell(workcell_config(trial), job.robot, item) as workcell:
+    with Workcell(workcell_config(trial, plan.cameras), job.robot, item) as workcell:
         for planner, setting in combinations:
             if records:
                 workcell.reset()
@@ -295,8 +316,8 @@ def run_group(group: _Group) -> list[TrialRecord]:
     return records
 
 
-def workcell_config(trial: Trial) -> WorkcellConfig:
-    """Where the object of a trial lies, on what friction, and the seed of the sensor noise."""
+def workcell_config(trial: Trial, cameras: Sequence[tuple[float, ...]] = EYES["front"]) -> WorkcellConfig:
+    """Where the object of a trial lies, on what friction, the seed of the sensor noise, and where cameras stand [m]."""
     place = WorkcellConfig()
     return WorkcellConfig(
         object_x=place.object_x + trial.x,
@@ -304,6 +325,7 @@ def workcell_config(trial: Trial) -> WorkcellConfig:
         object_yaw=trial.yaw,
         friction=trial.friction,
         seed=trial.seed,
+        **camera_positions(cameras),
     )
 
 

@@ -1,10 +1,11 @@
-"""What a planner is given of the object: its true shape, or what two depth cameras see of it."""
+"""What a planner is given of the object: its true shape, or what depth cameras see of it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,26 @@ from morphit_ros.geometry.transforms import Array, make_transform, transform_poi
 from morphit_ros.memory.tracks import View
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.scene import LOOSE, ON_TABLE
-from morphit_ros.simulation.workcell import Workcell
+from morphit_ros.simulation.workcell import CAMERAS, Workcell
 
 SETTINGS = ("known", "observed")
+# Where the cameras stand [m]: two across the table from the robot, two that face each other over it, or the
+# first two and one or two more beside the robot.
+EYES: dict[str, tuple[tuple[float, ...], ...]] = {
+    "front": ((0.88, 0.32, 0.45), (0.88, -0.32, 0.45)),
+    "opposite": ((0.88, -0.32, 0.45), (0.2, 0.5, 0.5)),
+    "three": ((0.88, 0.32, 0.45), (0.88, -0.32, 0.45), (0.1, 0.5, 0.5)),
+    "four": ((0.88, 0.32, 0.45), (0.88, -0.32, 0.45), (0.2, 0.5, 0.5), (0.25, -0.45, 0.55)),
+}
 # Points that a known shape is given as; the paper's number.
 KNOWN_POINTS = 3000
 # Points of nothing else this close to the target belong to it [m].
 _OWN_REACH = 0.01
+
+
+def camera_positions(eyes: Sequence[tuple[float, ...]]) -> dict[str, Any]:
+    """The settings of a `WorkcellConfig` by which its cameras stand at 2 to 4 places (x, y, z) [m]."""
+    return {f"{name}_camera_position": eye for name, eye in zip(CAMERAS, eyes, strict=False)}
 
 
 @dataclass(frozen=True)
@@ -67,7 +81,7 @@ def observed_shape(
     config: PerceptionConfig | None = None,
     robot_spheres: Callable[[Workcell], tuple[Array, Array] | None] | None = None,
 ) -> ObjectView:
-    """What two depth cameras make of the object, noise and all.
+    """What the depth cameras make of the object, noise and all.
 
     Args:
         workcell: is looked at as it stands now.

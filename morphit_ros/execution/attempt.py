@@ -207,12 +207,11 @@ class Attempt:
     def _confirm(self, load: Load | None) -> None:
         """After the lift: what hangs from the hand, and whether it turned there since the test lift."""
         before, self.load = self.load, load or self.load
-        if load is None or before is None or not load.outweighs(before):
+        if load is None or before is None or not load.turned_since(before):
             return
         self.load = replace(load, resting=before)
         if self._request.recenter:
-            text = f"the object turned in the hand: {load}, of which {before.mass:.3f} kg had left the table before"
-            raise PickFailed(FailureMode.TURNED, text)
+            raise PickFailed(FailureMode.TURNED, f"the object turned in the hand: {load}; on the test lift {before}")
 
     def _holding(self, step: SequenceStep) -> SequenceStep:
         assert self._held is not None

@@ -139,7 +139,7 @@ class WeighConfig(Config):
         0.4, "Rest before the approach, to read the empty hand in the last part of it [s]", minimum=0.05, maximum=5.0
     )
     share: float = parameter(
-        0.5,
+        1.0,
         "Set down and grasp nearer the centre of mass where the weight takes more than this share of the torque that "
         "the pads hold about their normal, if another attempt is allowed",
         minimum=0.05,

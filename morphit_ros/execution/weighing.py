@@ -26,12 +26,13 @@ LEAST_READINGS = 5
 _LEAST_MASS = 0.005
 # No object has its centre of mass further out than this share of its extent.
 _WITHIN = 0.9
-# Where a thing rests that is lifted at one end is known no better than this [m].
-_SUPPORT = 0.02
+# Where an object has turned in the hand, its centre is known by what bore a part of it, no better than this [m].
+_TURNED = 0.02
 # A side that the weight pulls to is one from so many deviations on.
 _CLEAR = 2.0
-# A load that grows by this share has left the table only since.
-_GROWTH = 0.15
+# A load that grows by this share has left the table only since, and one that comes so much nearer to the pads' normal
+# hangs from them at another angle.
+_CHANGE = 0.15
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Load:
         T_base_gripper: (4, 4), where the hand was; z of the base is up.
         mass_deviation, center_deviation: standard deviations, of the centre in its worst horizontal direction: from
             the noise of the readings, or from how badly they fit any load where that is more [kg], [m].
-        resting: what was weighed when a part of the object still rested on the table, so that it turned in the hand
-            since; None if it did not.
+        resting: what was weighed before the object turned in the hand, with a part of it still on the table as a rule;
+            None if it did not turn.
     """
 
     mass: float
@@ -71,10 +72,22 @@ class Load:
         """Standard deviation of that torque, of its worst direction [N m]."""
         return GRAVITY * self.mass * self.center_deviation
 
-    def outweighs(self, earlier: Load) -> bool:
-        """Whether the load is clearly more than before: then a part of the object still rested on the table."""
+    @property
+    def lever(self) -> float:
+        """Distance of the vertical through the centre of mass from the pads' normal, the gripper's y axis [m]."""
+        return abs(float(self.torque[1])) / (GRAVITY * self.mass)
+
+    def turned_since(self, earlier: Load) -> bool:
+        """Whether the object turned in the hand after it was weighed earlier, in the same attitude of the hand.
+
+        The table bore a part of it then, so that it weighs clearly more now; or it hangs lower, so that its weight
+        pulls clearly less far beside the pads.
+        """
         noise = 3.0 * float(np.hypot(self.mass_deviation, earlier.mass_deviation))
-        return self.mass - earlier.mass > max(_GROWTH * self.mass, noise)
+        if self.mass - earlier.mass > max(_CHANGE * self.mass, noise):
+            return True
+        noise = 3.0 * float(np.hypot(self.center_deviation, earlier.center_deviation))
+        return earlier.lever - self.lever > max(_CHANGE * earlier.lever, noise)
 
     def center_within(self, points: Array) -> Array:
         """(3,) centre of mass in the base frame of an object that was seen before it was lifted.
@@ -96,9 +109,7 @@ class Load:
         Args:
             points: (N, 3) of the object in the base frame [m].
         """
-        across = self.center_deviation
-        if self.resting is not None:
-            across = float(np.hypot(across, self._before_it_turned(points)[1]))
+        across = self.center_deviation if self.resting is None else float(np.hypot(self.center_deviation, _TURNED))
         height = float(np.ptp(points[:, 2]))
         return np.diag([across**2, across**2, height**2 / 12.0 + 1e-8])
 
@@ -125,10 +136,10 @@ class Load:
         hangs = (center / now).imag
         if abs(hangs) < _CLEAR * self.center_deviation:
             return 0.0, 0.5 * np.pi
-        away, doubt = self._before_it_turned(points)
         heights = points[:, 2] - T_base_gripper[2, 3]
-        values = np.array([np.copysign(away, hangs), 0.5 * float(heights.min() + heights.max()), hangs])
-        deviations = np.array([doubt, float(np.ptp(heights)) / np.sqrt(12.0), self.center_deviation])
+        away = np.copysign(self._lever_before(points), hangs)
+        values = np.array([away, 0.5 * float(heights.min() + heights.max()), hangs])
+        deviations = np.array([_TURNED, float(np.ptp(heights)) / np.sqrt(12.0), self.center_deviation])
 
         def angle(beside: float, above: float, hung: float) -> float:
             below = -np.sqrt(max(beside**2 + above**2 - hung**2, 0.0))
@@ -143,32 +154,33 @@ class Load:
         """A point on the vertical through the centre of mass, before the object turned in the hand."""
         if self.resting is None:
             return self.on_vertical
-        return np.asarray(self.resting.T_base_gripper[:3, 3] + self._side * self._before_it_turned(points)[0])
+        # It turned about the pads' normal: along the normal its centre is where it hangs now.
+        side, hangs = self._hanging
+        away = self._lever_before(points) - float(hangs @ side)
+        return np.asarray(self.resting.T_base_gripper[:3, 3] + hangs + side * away)
 
     @property
-    def _side(self) -> Array:
-        """(3,) horizontal, the way that the weight pulls the hand, in the base frame."""
-        side = self.T_base_gripper[:3, :3] @ self.center
-        return np.asarray(side / max(float(np.linalg.norm(side)), 1e-9))
+    def _hanging(self) -> tuple[Array, Array]:
+        """The side that its weight pulls to about the pads' normal, and its centre beside the grip, horizontal (3,)."""
+        across = np.cross([0.0, 0.0, 1.0], self.T_base_gripper[:3, 1])
+        across /= max(float(np.linalg.norm(across)), 1e-9)
+        hangs = self.T_base_gripper[:3, :3] @ self.center
+        return (across if hangs @ across > 0.0 else -across), hangs
 
-    def _before_it_turned(self, points: Array) -> tuple[float, float]:
-        """How far the centre of mass was from the grasp to that side, and its standard deviation [m].
+    def _lever_before(self, points: Array) -> float:
+        """How far beside the pads' normal the centre of mass was before the object turned [m].
 
-        Of two estimates by their variances. One: it was no nearer than it hangs now, and no further than if what the
-        table bore was borne where the object reaches furthest. The other: that, and the torque that the hand felt,
-        which has noise, and what the object drags over the table in it.
+        No nearer than it hangs. What bore the rest of the weight before lies where the object reaches furthest to the
+        side that its weight pulls to, and held up the more of it the further out the centre is. How far beside the
+        pads the rest pulled then tells nothing: a table holds to the side, too, which no weight does.
         """
         assert self.resting is not None
-        side, near = self._side, float(np.linalg.norm(self.center))
-        grip = self.resting.T_base_gripper[:3, 3]
-        hung, share = self.resting.T_base_gripper[:3, :3] @ self.resting.center, self.resting.mass / self.mass
-        borne = (1.0 - share) * _WITHIN * float(((points - grip) @ side).max())
-        far = max(near, borne)
-        felt = float(np.hypot(share * self.resting.center_deviation, _SUPPORT))
-        bounds = float(np.linalg.norm([(far - near) / np.sqrt(12.0), 0.5 * _SUPPORT, self.center_deviation]))
-        weights = np.array([bounds, felt]) ** -2.0
-        away = weights @ [0.5 * (near + far), share * float(hung @ side) + borne] / weights.sum()
-        return max(near, float(away)), float(weights.sum() ** -0.5)
+        side, hangs = self._hanging
+        share = min(1.0, self.resting.mass / self.mass)
+        lever = (1.0 - share) * _WITHIN * float(((points - self.resting.T_base_gripper[:3, 3]) @ side).max())
+        if 1.0 - share < _CHANGE:
+            lever += share * self.resting.lever
+        return max(lever, float(hangs @ side))
 
     def __str__(self) -> str:
         beside = 1e3 * float(np.linalg.norm(self.center))

@@ -27,6 +27,7 @@ _YCB: dict[str, tuple[float, tuple[float, float, float]]] = {
     "banana": (0.066, (0.92, 0.78, 0.20)),
     "bowl": (0.147, (0.72, 0.22, 0.18)),
     "cracker_box": (0.411, (0.78, 0.20, 0.16)),
+    "extra_large_clamp": (0.202, (0.16, 0.16, 0.18)),
     "golf_ball": (0.046, (0.93, 0.93, 0.90)),
     "hammer": (0.665, (0.25, 0.30, 0.62)),
     "j_cups": (0.038, (0.86, 0.36, 0.22)),
@@ -35,6 +36,7 @@ _YCB: dict[str, tuple[float, tuple[float, float, float]]] = {
     "plate": (0.279, (0.70, 0.16, 0.15)),
     "power_drill": (0.895, (0.85, 0.45, 0.10)),
     "rubiks_cube": (0.094, (0.15, 0.42, 0.70)),
+    "scissors": (0.082, (0.85, 0.40, 0.15)),
     "spatula": (0.0515, (0.20, 0.21, 0.23)),
     "tomato_soup_can": (0.349, (0.80, 0.18, 0.14)),
 }
@@ -45,6 +47,8 @@ _PRINTED: dict[str, tuple[float, float, float]] = {
     "T": (0.25, 0.45, 0.70),
     "RubberDuck": (0.95, 0.80, 0.15),
     "Hammer": (0.75, 0.30, 0.20),
+    "OldCamera": (0.35, 0.33, 0.30),
+    "WineGlass": (0.70, 0.82, 0.85),
 }
 # PLA [kg/m³], printed with walls of three lines of 0.4 mm [m] around 20 % infill.
 _PLA_DENSITY, _WALL, _INFILL = 1240.0, 1.2e-3, 0.2

@@ -13,6 +13,7 @@ from morphit_bench.picks import runs
 from morphit_bench.picks.outcome import Outcome, PickResult
 from morphit_bench.picks.runs import BenchmarkPlan, TrialRecord, read_records, run_benchmark
 from morphit_bench.picks.trials import TrialConfig, draw_trial
+from morphit_bench.picks.views import EYES
 from morphit_ros.batch import BatchConfig
 from morphit_ros.errors import InvalidInputError, ResourceNotFoundError
 from morphit_ros.simulation.rendering import available_backend
@@ -84,6 +85,32 @@ def test_a_longer_plan_adds_only_what_is_new(tmp_path: Path, calls: list[Any]) -
     assert len(calls) == 12
 
 
+def test_trials_of_later_numbers_join_those_before(tmp_path: Path, calls: list[Any]) -> None:
+    run_benchmark(PLAN, tmp_path)
+    calls.clear()
+    later = run_benchmark(dataclasses.replace(PLAN, first=2, trials=2), tmp_path, resume=True)
+    assert sorted({record.trial.number for record in later}) == [2, 3]
+    assert {call[1] for call in calls} == {3}
+
+
+def test_trials_are_seen_by_the_cameras_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Built(Exception):
+        pass
+
+    def workcell(config: Any, *others: Any) -> None:
+        raise Built(config)
+
+    monkeypatch.setattr(runs, "Workcell", workcell)
+    for name, eyes in EYES.items():
+        plan = dataclasses.replace(PLAN, cameras=eyes)
+        with pytest.raises(Built) as built:
+            runs.run_group((plan, "t_block", 0, [("morphit", "known")]))
+        config = built.value.args[0]
+        names = ("left", "right", "third", "fourth")
+        positions = tuple(getattr(config, f"{camera}_camera_position") for camera in names)
+        assert tuple(filter(None, positions)) == eyes, name
+
+
 def test_results_are_not_overwritten_nor_mixed(tmp_path: Path, calls: list[Any]) -> None:
     run_benchmark(PLAN, tmp_path)
     with pytest.raises(InvalidInputError, match="Resume"):
@@ -92,6 +119,7 @@ def test_results_are_not_overwritten_nor_mixed(tmp_path: Path, calls: list[Any])
         dataclasses.replace(PLAN, gripper="hande"),
         dataclasses.replace(PLAN, gripper="", robot="panda"),
         dataclasses.replace(PLAN, ranges=TrialConfig(friction=(0.2, 0.8))),
+        dataclasses.replace(PLAN, cameras=EYES["three"]),
     ):
         with pytest.raises(InvalidInputError, match="another output folder"):
             run_benchmark(other, tmp_path, resume=True)
@@ -103,6 +131,7 @@ def test_results_are_not_overwritten_nor_mixed(tmp_path: Path, calls: list[Any])
         {"planners": ("guess",)},
         {"settings": ("seen",)},
         {"trials": 0},
+        {"first": -1},
         {"objects": ()},
         {"robot": "panda"},
         {"gripper": ""},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -160,18 +161,34 @@ def test_a_centre_beyond_the_object_is_moved_onto_it() -> None:
 
 
 def test_the_centre_of_what_turned_in_the_hand_lies_between_grip_and_support() -> None:
-    # A bar of 0.4 kg with its centre 60 mm beside the grip, hanging 20 mm beside it now; the table bore 0.24 kg at its
-    # end, 90 mm away, and the pads held what is left of the torque.
-    support, share = 0.09, 0.16 / 0.4
-    resting = load_at(np.array([(0.06 - (1 - share) * support) / share, 0.0, 0.0]), 0.16)
-    hanging = load_at(np.array([0.02, 0.0, 0.0]), 0.4, resting)
-    assert hanging.outweighs(resting)
-    assert not resting.outweighs(resting)
-    center, deviation = hanging.center_within(BAR), np.sqrt(hanging.center_covariance(BAR)[0, 0])
-    assert center[1:] == pytest.approx([0.0, 0.015], abs=1e-6)
-    # No nearer than it hangs, and between both bounds where the torque that the hand felt is not sure.
-    assert 0.52 < center[0] < 0.56
-    assert abs(center[0] - 0.56) < 2.0 * deviation < 0.04
+    # A bar of 0.4 kg with its centre 54 mm beside the grip; the table bore 0.24 kg at its end, 90 mm away. Along the
+    # pads' normal its centre is where it hangs.
+    hangs = np.array([0.02, 0.004, 0.0])
+    # The table's friction reads as a torque, one way or the other.
+    for read in (-0.1, 0.0, 0.3):
+        resting = load_at(np.array([read, 0.05, 0.0]), 0.16)
+        hanging = load_at(hangs, 0.4, resting)
+        assert hanging.turned_since(resting)
+        assert hanging.center_within(BAR) == pytest.approx([0.554, -0.004, 0.015], abs=1e-6)
+    # Further out than it hangs now it was never.
+    far = load_at(np.array([0.08, 0.0, 0.0]), 0.4, load_at(np.array([0.3, 0.0, 0.0]), 0.16))
+    assert far.center_within(BAR) == pytest.approx([0.58, 0.0, 0.015], abs=1e-6)
+
+
+def test_what_hangs_lower_than_it_was_weighed_has_turned() -> None:
+    level = load_at(np.array([0.06, 0.009, 0.0]), 0.4)
+    lower = load_at(np.array([0.04, 0.009, 0.0]), 0.4, level)
+    assert lower.turned_since(level)
+    assert not level.turned_since(lower)
+    assert not level.turned_since(level)
+    # All of its weight was in the hand before: there its centre is where it was read.
+    assert lower.center_within(BAR) == pytest.approx([0.56, -0.009, 0.015], abs=1e-6)
+
+
+def test_what_may_be_noise_is_no_turn() -> None:
+    level = replace(load_at(np.array([0.06, 0.0, 0.0]), 0.4), center_deviation=0.006)
+    lower = replace(load_at(np.array([0.04, 0.0, 0.0]), 0.4), center_deviation=0.006)
+    assert not lower.turned_since(level)
 
 
 def measured_wrench(

@@ -104,9 +104,15 @@ def test_a_load_that_grows_has_turned_in_the_hand(weigh):
     assert last.mode is FailureMode.TURNED
     assert last.failed_stage is PickStage.VERIFY
     assert "turned in the hand: 0.400 ± 0.000 kg" in last.message
-    assert "of which 0.100 kg had left the table before" in last.message
+    assert "on the test lift 0.100 ± 0.000 kg, 60 ± " in last.message
     assert last.load.resting.mass == pytest.approx(0.1, rel=1e-6)
     assert robot.released_at == pytest.approx(0.05, abs=2e-3)
+
+
+def test_a_load_that_comes_nearer_to_the_pads_has_turned_in_the_hand(weigh):
+    last, _ = weigh((0.4, 0.03), (0.4, 0.015))
+    assert last.mode is FailureMode.TURNED
+    assert last.load.resting.lever == pytest.approx(0.03, abs=1e-6)
 
 
 def test_without_another_attempt_a_turned_object_stays_in_the_hand(weigh):

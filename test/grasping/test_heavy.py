@@ -69,6 +69,17 @@ def test_a_light_thing_is_ranked_as_if_nobody_had_weighed_it():
     assert "hard_load" not in guessed.grasps[0].metrics
 
 
+def test_what_nobody_has_weighed_is_gripped_where_the_assumed_weight_is_held():
+    turned = {}
+    for mass in (0.02, 0.9):
+        config = PlannerConfig(assumed_mass=mass, normals="given", complete=False, rounds=1, workers=1)
+        grasps = plan_grasps(drill(), HAND, config, TABLE, center_of_mass=np.array(CENTER)).grasps
+        pose = grasps[0].T_world_gripper
+        turned[mass] = abs(np.cross(np.array(CENTER) - pose[:3, 3], UP) @ pose[:3, 1])
+    # Its handle is 70 mm from the centre.
+    assert turned[0.9] < 0.5 * turned[0.02]
+
+
 def test_a_completion_that_knows_mass_and_centre_counts_as_weighed():
     told = KnownMass(np.array(CENTER), 1.0, AutoCompletion(), 0.9)
     config = PlannerConfig(normals="given", complete=False, rounds=1, workers=1)

@@ -26,7 +26,7 @@ from morphit_ros.grasping.unseen import on_seen_sides
 # How far off a side may be that was made up without any trust in it [m]; with trust, by so much less.
 _UNSEEN_ERROR = 0.016
 # Up to this load hard pads count as safe: what a cloud says that they hold is 1.5 times what they do, in the median.
-# Things that are light for their gripper stay below, and are ranked as if nobody had weighed them.
+# Things that are light for their gripper stay below, and are ranked as if they weighed nothing.
 _SAFE_LOAD = 0.5
 # By so much may models of the object that others plan with exceed its points [m].
 _BULGE = 0.012
@@ -37,8 +37,8 @@ class Ranking:
     """Scores of the candidates and what they are made of.
 
     Attributes:
-        scores: (S,) weighted geometric mean of the terms; of an object whose mass and centre of mass are known less by
-            what hard pads do not hold safely.
+        scores: (S,) weighted geometric mean of the terms, less by what hard pads do not hold safely of the weight: of
+            an object of unknown mass that which the configuration assumes.
         terms: name as in `ScoreWeights` → (S,) in [0, 1], higher is better.
         figures: name → (S,) what people read: lever [m], load, torsion [N m], closure, angle
             [rad], overlap [m²], seen; of an object whose mass and centre of mass are known torque [N m] and hard_load.
@@ -78,9 +78,7 @@ def score_candidates(
     }
     torsion = torsion_held(contacts, config.friction, gripper.max_force)
     figures = {"lever": lever, "load": load, "torsion": torsion, "angle": angle, "overlap_area": contacts.overlap}
-    scores = weighted_score(terms, config.weights)
-    if scene.weighed:
-        scores *= _held_well(load)
+    scores = weighted_score(terms, config.weights) * _held_well(load)
     best = np.sort(np.argsort(-scores, kind="stable")[: config.robust_candidates])
     poses, contacts = poses.select(best), contacts.select(best)
     terms = {name: values[best] for name, values in terms.items()}
@@ -108,19 +106,18 @@ def score_candidates(
     terms["closure"] = np.clip(closure / 0.2, 0.0, 1.0)
     # What holds in the worst case is good; of those that do not, the fewer failing copies the better.
     terms["robust"] = 0.5 * share + 0.5 * np.clip(2.0 * worst, 0.0, 1.0)
-    scores = weighted_score(terms, config.weights)
+    where = contacts, poses.rotations, poses.translations, scene.center_of_mass, up
+    # What a cloud says of hard pads is uncertain, and of many grasps the most overrated would be the best: what they
+    # hold is taken half-way, in logarithms, to what pads hold that are pressed along a line.
+    line = 2.0 * config.friction * gripper.max_force * 0.25 * min(gripper.pad_width, gripper.pad_height)
+    hard_load = gravity_load(
+        *where, config.friction, gripper.max_force, mass, np.sqrt(line * figures["torsion"]),
+        GRAVITY * mass * config.center_error,
+    )  # fmt: skip
+    # Not a term: the floor of terms would let a good contact make up for a torque that nothing holds.
+    scores = weighted_score(terms, config.weights) * _held_well(hard_load)
     if scene.weighed:
-        where = contacts, poses.rotations, poses.translations, scene.center_of_mass, up
-        figures["torque"] = gravity_torque(*where, mass)
-        # What a cloud says of hard pads is uncertain, and of many grasps the most overrated would be the best: what
-        # they hold is taken half-way, in logarithms, to what pads hold that are pressed along a line.
-        line = 2.0 * config.friction * gripper.max_force * 0.25 * min(gripper.pad_width, gripper.pad_height)
-        figures["hard_load"] = gravity_load(
-            *where, config.friction, gripper.max_force, mass, np.sqrt(line * figures["torsion"]),
-            GRAVITY * mass * config.center_error,
-        )  # fmt: skip
-        # Not a term: the floor of terms would let a good contact make up for a torque that nothing holds.
-        scores *= _held_well(figures["hard_load"])
+        figures |= {"torque": gravity_torque(*where, mass), "hard_load": hard_load}
     return poses, Ranking(scores, terms, figures)
 
 
