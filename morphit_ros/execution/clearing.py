@@ -93,6 +93,10 @@ class Clearing:
         inside = self._reaches_into if self.is_bin else self._lies_in
         return [number for number, points in objects.items() if not inside(points)]
 
+    def see(self, objects: Mapping[int, Array]) -> None:
+        """Take in a look that another tool than this one's chooses from."""
+        self._seen |= objects
+
     def choose(self, objects: Mapping[int, Array], up: Array, without: Collection[int] = ()) -> int | None:
         """Number of the object that is picked next, None if none is left that has not failed too often.
 
@@ -106,7 +110,7 @@ class Clearing:
             up: (3,) away from the table.
             without: those that are not for the hand.
         """
-        self._seen |= objects
+        self.see(objects)
         outside = [number for number in self.outside(objects) if number not in without]
         left = [number for number in outside if self._tries(number) < _ATTEMPTS] or [
             number for number in outside if self._failed[number] < _ATTEMPTS and self._put_off[number] < 2 * PUT_OFF
@@ -195,7 +199,7 @@ class Clearing:
         Arguments as of `choose`. Each is pushed aside before one is tipped over; where the arm can do neither with any,
         this ends.
         """
-        self._seen |= objects
+        self.see(objects)
         left = self.outside(objects)
         if not self.can_push or not left or self._in_vain >= _PUSHES or self._push_tries >= max(_PUSHES, 2 * len(left)):
             return None
