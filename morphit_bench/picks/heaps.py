@@ -261,10 +261,11 @@ class _Tool:
 class HeapClearing:
     """Clears the heap of one workcell.
 
-    Several tools take turns. One hands over as soon as nothing is left that it would pick, before it pushes anything:
-    each object is a new chance for the next one, and what that takes away makes room for those before it. Where none
-    picks anything from the heap as it lies, one that can pushes, and all try again. What failed is known of each tool
-    apart; where objects are, what they weigh and what lies in the bin is known to all.
+    Several tools take turns. One hands over as soon as nothing is left that it would pick, before it tries what was put
+    off, or pushes anything: each object is a new chance for the next one, and what that takes away makes room for those
+    before it. Where none finds anything else, what was put off is tried, and at last one that can pushes, and all try
+    again. Which grasps failed is known of each tool apart; where objects are, what they weigh and what lies in the bin
+    is known to all.
 
     Args:
         jobs: the robots with their tools, in the order of their turns; the first one stands in the workcell.
@@ -330,22 +331,18 @@ class HeapClearing:
             up = self._T_base_world[:3, :3] @ _UP
             for tool in self._tools:
                 tool.clearing.see(objects)
-            chosen = self._tool.clearing.choose(objects, up)
+            following, chosen = self._following(objects, up)
+            if following is None:
+                vain += 1
+                if vain == _LOOKS:
+                    left = len(self._tool.clearing.outside(objects))
+                    end = f"{left} left that could not be picked" if left else "the table is clear"
+                continue
+            if following is not self._tool:
+                self._change(following)
+                continue
             if chosen is None:
-                following = self._following(objects, up)
-                if following is None:
-                    vain += 1
-                    if vain == _LOOKS:
-                        left = len(self._tool.clearing.outside(objects))
-                        end = f"{left} left that could not be picked" if left else "the table is clear"
-                elif following is not self._tool:
-                    self._change(following)
-                elif (pushable := following.clearing.choose_push(objects, up)) is not None:
-                    target, went, problem = self._push(scene, numbers.index(pushable[0]), pushable[1])
-                    pushed.append((target, went, problem))
-                    following.clearing.note_push(not problem)
-                    for tool in self._others if not problem else ():
-                        tool.clearing.note_change(pushable[0])
+                pushed.append(self._push_next(scene, objects, up))
                 continue
             vain = 0
             attempt, fault, place = self._attempt(scene, chosen, eyes, seconds, objects)
@@ -380,19 +377,29 @@ class HeapClearing:
     def _others(self) -> list[_Tool]:
         return [tool for tool in self._tools if tool is not self._tool]
 
-    def _following(self, objects: Mapping[int, Array], up: Array) -> _Tool | None:
-        """Which tool goes on where the one at work finds nothing to pick; itself, if it is to push; None if none does.
+    def _following(self, objects: Mapping[int, Array], up: Array) -> tuple[_Tool | None, int | None]:
+        """Which tool goes on, None if none does; and what the one at work picks next, None if it is not to pick.
 
-        Once it pushes, it goes on as long as that helps: what lies otherwise then is tried by the others after it.
+        What was put off comes where no tool finds anything else, and pushes where that fails, too. Once a tool pushes,
+        it goes on as long as that helps: what lies otherwise then is tried by the others after it.
         """
         here = self._tools.index(self._tool)
         tools = [*self._tools[here:], *self._tools[:here]]
-        pushing = [tool for tool in tools if tool.clearing.choose_push(objects, up) is not None]
-        if self._pushing and self._tool in pushing:
-            return self._tool
-        picking = [tool for tool in tools if tool.clearing.choose(objects, up) is not None]
-        self._pushing = not picking
-        return next(iter([*picking, *pushing]), None)
+        own = self._tool.clearing
+
+        def pushes(tool: _Tool) -> bool:
+            return tool.clearing.choose_push(objects, up) is not None
+
+        if self._pushing and pushes(self._tool):
+            return self._tool, own.choose(objects, up)
+        for put_off in (False, True):
+            for tool in tools:
+                chosen = tool.clearing.choose(objects, up, put_off=put_off)
+                if chosen is not None:
+                    self._pushing = False
+                    return tool, chosen if tool is self._tool else None
+        self._pushing = True
+        return next(filter(pushes, tools), None), None
 
     def _change(self, tool: _Tool) -> None:
         """Let another tool go on, with everything as this one left it."""
@@ -526,6 +533,18 @@ class HeapClearing:
             if put.mode is not FailureMode.NOT_EMPTY and not self._holds(held):
                 break
         return stage, problem, None
+
+    def _push_next(self, scene: Scene, objects: Mapping[int, Array], up: Array) -> tuple[str, float, str]:
+        """Push what is pushed next; what became of it as of `HeapResult.pushes`."""
+        pushable = self._tool.clearing.choose_push(objects, up)
+        assert pushable is not None
+        number, tip = pushable
+        target, went, problem = self._push(scene, list(objects).index(number), tip)
+        self._tool.clearing.note_push(not problem)
+        if not problem:
+            for tool in self._others:
+                tool.clearing.note_change(number)
+        return target, went, problem
 
     def _push(self, scene: Scene, chosen: int, tip: bool) -> tuple[str, float, str]:
         """Push an object aside, or over: what it is, how far it went [m], and why not as it should."""

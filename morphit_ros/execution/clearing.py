@@ -97,7 +97,9 @@ class Clearing:
         """Take in a look that another tool than this one's chooses from."""
         self._seen |= objects
 
-    def choose(self, objects: Mapping[int, Array], up: Array, without: Collection[int] = ()) -> int | None:
+    def choose(
+        self, objects: Mapping[int, Array], up: Array, without: Collection[int] = (), put_off: bool = True
+    ) -> int | None:
         """Number of the object that is picked next, None if none is left that has not failed too often.
 
         What has failed twice waits until it was pushed, or something beside it is gone, wherever it is by then. The one
@@ -109,12 +111,13 @@ class Clearing:
             objects: that are seen.
             up: (3,) away from the table.
             without: those that are not for the hand.
+            put_off: whether what was put off comes where nothing else is left.
         """
         self.see(objects)
         outside = [number for number in self.outside(objects) if number not in without]
-        left = [number for number in outside if self._tries(number) < _ATTEMPTS] or [
-            number for number in outside if self._failed[number] < _ATTEMPTS and self._put_off[number] < 2 * PUT_OFF
-        ]
+        left = [number for number in outside if self._tries(number) < _ATTEMPTS]
+        if put_off and not left:
+            left = [n for n in outside if self._failed[n] < _ATTEMPTS and self._put_off[n] < 2 * PUT_OFF]
         return max(left, key=lambda number: self._ease(objects, number, up), default=None)
 
     def places(

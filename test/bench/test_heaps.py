@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -225,6 +226,8 @@ class Turns(HeapClearing):
 
     def prepare(self, picks: dict[int, str], below: dict[int, int], pushes: set[int]) -> None:
         self.picks, self.below, self.to_push = picks, below, pushes
+        # What a tool sees hidden sides of only is put off twice.
+        self.hidden: dict[tuple[str, int], int] = {}
         self.tried: list[tuple[str, int]] = []
         self.pushed: list[tuple[str, int]] = []
         self._gone: set[int] = set()
@@ -238,6 +241,9 @@ class Turns(HeapClearing):
     def _attempt(self, scene: Any, number: int, *_: Any) -> Any:
         cell: Any = self._workcell
         name = self._tool.job.robot.name
+        if self.hidden.get((name, number), 0):
+            self.hidden[name, number] -= 1
+            return HeapAttempt(str(number), 1.0, False, "put off", tool=name), "", None
         self.tried.append((name, number))
         cell.time += 10.0
         free = self.below.get(number) is None or self.below[number] in self._gone
@@ -261,7 +267,12 @@ BALL = np.random.default_rng(1).uniform(-0.02, 0.02, (200, 3))
 
 
 def turns_of(
-    count: int, picks: dict[int, str], below: dict[int, int], pushes: set[int], robots: tuple[str, ...]
+    count: int,
+    picks: dict[int, str],
+    below: dict[int, int],
+    pushes: set[int],
+    robots: tuple[str, ...],
+    hidden: Sequence[tuple[str, int]] = (),
 ) -> tuple[Any, HeapResult]:
     jobs: Any = [SimpleNamespace(robot=RobotConfiguration.load(name), gripper=None) for name in robots]
     plan = HeapPlan(("golf_ball",), count, robots, change=20.0, attempts=100.0)
@@ -276,6 +287,7 @@ def turns_of(
     work = Turns(jobs, cell, plan)
     work._out_of_reach = lambda index: ""  # type: ignore[method-assign]
     work.prepare(dict(picks), below, set(pushes))
+    work.hidden = dict.fromkeys(hidden, 2)
     return work, work.run()
 
 
@@ -308,6 +320,18 @@ def test_no_tool_is_changed_where_one_is_enough_or_there_is_one_only() -> None:
     assert result.changes == 0 and result.end == "the table is clear" and result.seconds == 30.0
     work, result = turns_of(2, {0: "panda"}, {}, set(), ("panda",))
     assert [turn.tool for turn in result.turns] == ["panda"] and work.pushed and "1 left" in result.end
+
+
+def test_what_was_put_off_is_handed_over_before_it_is_tried() -> None:
+    both = ("panda", "panda_cup")
+    work, result = turns_of(2, {0: "panda", 1: "panda_cup"}, {}, set(), both, [("panda", 1)])
+    assert work.tried == [("panda", 0), ("panda_cup", 1)] and result.end == "the table is clear"
+    # Where the next one does not take it, it is tried before anything is pushed.
+    work, result = turns_of(2, {0: "panda", 1: "panda"}, {}, set(), both, [("panda", 1)])
+    assert work.tried == [("panda", 0), ("panda_cup", 1), ("panda_cup", 1), ("panda", 1)] and not work.pushed
+    # One tool alone tries it at once.
+    work, result = turns_of(2, {0: "panda", 1: "panda"}, {}, set(), both[:1], [("panda", 1)])
+    assert work.tried == [("panda", 0), ("panda", 1)] and result.end == "the table is clear"
 
 
 def test_what_was_pushed_is_a_new_chance_for_the_other_tool() -> None:
