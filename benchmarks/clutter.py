@@ -2,6 +2,7 @@
 
     python benchmarks/clutter.py --heaps 20 --count 10 --output heaps
     python benchmarks/clutter.py --heaps 5 --count 5 --first 100 --objects mug banana box golf_ball t_block
+    python benchmarks/clutter.py --heaps 5 --cameras three --robot panda panda_cup --change 20
 
 Each heap (number) has its own objects, masses (± 20 %), friction (0.4 to 0.8), places, turns and noise. Objects fall
 one onto the other and settle; those that have fallen off the table by then don't count. An attempt succeeds if one
@@ -29,7 +30,10 @@ _BIN = Path(__file__).with_name("bin.yaml")
 
 def options_of(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robot", default="panda", help="a robot of config/robots")
+    parser.add_argument(
+        "--robot", nargs="+", default=["panda"], help="of config/robots; several are tools of one arm that take turns"
+    )
+    parser.add_argument("--change", type=float, default=20.0, help="simulated time that a change of the tool takes [s]")
     parser.add_argument("--heaps", type=int, default=3, help="how many")
     parser.add_argument("--first", type=int, default=0, help="number of the first heap")
     parser.add_argument("--count", type=int, default=10, help="objects in a heap")
@@ -76,7 +80,15 @@ def run(options: argparse.Namespace) -> int:
     objects = options.objects or [name for name in available_objects(options.data) if not name.startswith("known/")]
     data = str(data_directory(options.data).resolve())
     cameras = EYES[options.cameras]
-    plan = HeapPlan(tuple(objects), options.count, options.robot, fixtures=str(_BIN), data=data, cameras=cameras)
+    plan = HeapPlan(
+        tuple(objects),
+        options.count,
+        tuple(options.robot),
+        options.change,
+        fixtures=str(_BIN),
+        data=data,
+        cameras=cameras,
+    )
     numbers = range(options.first, options.first + options.heaps)
     tasks = [(number, (plan, number)) for number in numbers]
     with BatchRecords(folder / "heaps.jsonl", plan.identity, options.resume) as finished:
@@ -85,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
             done = sum(attempt.success for attempt in result.attempts)
             print(
                 f"heap {number}: {len(result.cleared)} of {len(result.objects)} cleared in {len(result.attempts)} "
-                f"attempts, {done} successful, {result.seconds:.0f} s: {result.end[:120]}",
+                f"attempts, {done} successful, {result.changes} changes, {result.seconds:.0f} s: {result.end[:120]}",
                 flush=True,
             )
     records = [HeapResult.from_json(record) for record in read_batch(folder / "heaps.jsonl", plan.identity)]
@@ -94,7 +106,8 @@ def run(options: argparse.Namespace) -> int:
     print(table)
     with atomic_write(folder / "table.md") as stream:
         stream.write(table)
-    document = {"robot": options.robot, "count": options.count, "summary": heap_summary(results)}
+    settings = {"robots": options.robot, "change": options.change, "count": options.count}
+    document = {**settings, "summary": heap_summary(results)}
     for path in (folder / "summary.json", *([Path(options.json)] if options.json else [])):
         with atomic_write(path) as stream:
             json.dump(document, stream, indent=2)

@@ -16,7 +16,8 @@ def heap_summary(results: Sequence[HeapResult]) -> dict[str, Any]:
     """Counts with Wilson's 95 % intervals, rates, reasons and mean times.
 
     Picks an hour are of simulated time, in which planning takes none; `picks_per_hour_with_computing` adds the wall
-    time that perception and planning took on the machine that ran it.
+    time that perception and planning took on the machine that ran it. Changes of the tool take the time that they are
+    counted as. Where there are several tools, each has its part: its picks an hour are of the time of its turns.
     """
     attempts = [attempt for result in results for attempt in result.attempts]
     executed = [attempt for attempt in attempts if attempt.executed]
@@ -32,6 +33,8 @@ def heap_summary(results: Sequence[HeapResult]) -> dict[str, Any]:
         "objects": present,
         "cleared": _share(cleared, present),
         "cleared, of those that a grasp exists for as they lie": _share(cleared, present - beyond),
+        "tools": _by_tool(results),
+        "changes of the tool": sum(result.changes for result in results),
         "heaps cleared": sum(not result.left and len(result.cleared) == len(result.objects) for result in results),
         "attempts": len(attempts),
         "attempts succeeded, of those executed": _share(sum(a.success for a in executed), len(executed)),
@@ -55,6 +58,23 @@ def heap_summary(results: Sequence[HeapResult]) -> dict[str, Any]:
     }
 
 
+def _by_tool(results: Sequence[HeapResult]) -> dict[str, str]:
+    """What each tool did, in words; empty where there is one only."""
+    turns = [turn for result in results for turn in result.turns]
+    tools = list(dict.fromkeys(turn.tool for turn in turns))
+    told = {}
+    for tool in tools if len(tools) > 1 else ():
+        own = [turn for turn in turns if turn.tool == tool]
+        executed = [a for result in results for a in result.attempts if a.executed and a.tool == tool]
+        done, seconds = sum(a.success for a in executed), sum(turn.seconds for turn in own)
+        cleared, rate = sum(len(turn.cleared) for turn in own), 3600.0 * done / seconds if seconds else 0.0
+        told[tool] = (
+            f"cleared {cleared} in {len(own)} turns; attempts succeeded, of those executed, "
+            f"{_share(done, len(executed))}; {rate:.0f} picks an hour"
+        )
+    return told
+
+
 def heap_table(results: Sequence[HeapResult], command: str) -> str:
     """For people: the summary as Markdown, then each heap and each failure."""
     summary = heap_summary(results)
@@ -64,14 +84,15 @@ def heap_table(results: Sequence[HeapResult], command: str) -> str:
         lines.append(f"| {key} | {text} |")
     lines += [
         "",
-        "| heap | objects | cleared | attempts | succeeded | seconds | end |",
-        "|---|---|---|---|---|---|---|",
+        "| heap | objects | cleared | attempts | succeeded | turns | seconds | left | end |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for result in results:
         done = sum(attempt.success for attempt in result.attempts)
         lines.append(
             f"| {result.number} | {len(result.objects)} | {len(result.cleared)} | {len(result.attempts)} | {done} | "
-            f"{result.seconds:.0f} | {result.end[:80]} |"
+            f"{', '.join(f'{turn.tool} {len(turn.cleared)}' for turn in result.turns)} | {result.seconds:.0f} | "
+            f"{', '.join(result.left)} | {result.end[:80]} |"
         )
     lines += ["", "## Failures", ""]
     lines += [_failure(result, a) for result in results for a in result.attempts if not a.success] or ["None."]
@@ -80,7 +101,8 @@ def heap_table(results: Sequence[HeapResult], command: str) -> str:
 
 def _failure(result: HeapResult, attempt: HeapAttempt) -> str:
     return (
-        f"- heap {result.number}, {attempt.target} ({100.0 * attempt.shown:.0f} % of the cloud) at {attempt.stage}: "
+        f"- heap {result.number}, {attempt.tool}, {attempt.target} ({100.0 * attempt.shown:.0f} % of the cloud) at "
+        f"{attempt.stage}: "
         f"{attempt.message[:200]}"
     )
 

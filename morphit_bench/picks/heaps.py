@@ -1,7 +1,7 @@
 """Whole heaps in one process: look, choose, pick, put into a region, until the table is clear or nothing goes any more.
 
 The decisions are those of `execution.clearing`, which the node follows too; what became of them is judged by where
-the objects truly are.
+the objects truly are. Several tools take turns: see `HeapClearing`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from morphit_ros.bringup.grasp import CLEARING
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.execution.clearing import FAULTS, PUT_OFF, Clearing, crowded
 from morphit_ros.execution.contact_watch import FreeMotion
-from morphit_ros.execution.failed_grasps import FailedGrasps
+from morphit_ros.execution.failed_grasps import Failed, FailedGrasps
 from morphit_ros.execution.failure import FailureMode
 from morphit_ros.execution.held import HeldGrasp, Surroundings
 from morphit_ros.execution.obstacles import fine_obstacle, loose_obstacle, object_obstacle, table_obstacle
@@ -75,7 +75,8 @@ class HeapPlan:
     Attributes:
         objects: names of `load_object` that are drawn from, without repetition as far as they last.
         count: of objects in a heap.
-        robot: of config/robots.
+        robots: of config/robots, which stand in one place: the tools, in the order of their turns.
+        change: what a change of the tool takes, the way to it and back included [s].
         region: x, y, z of its middle and its yaw in the world [m, rad]; z above the table lets objects fall that far.
         size: (2,) of the region [m].
         fixtures: file of what stands there for good, such as the walls of a bin; empty for nothing.
@@ -89,7 +90,8 @@ class HeapPlan:
 
     objects: tuple[str, ...]
     count: int = 10
-    robot: str = "panda"
+    robots: tuple[str, ...] = ("panda",)
+    change: float = 20.0
     region: tuple[float, float, float, float] = (0.3, -0.5, 0.2, 0.0)
     size: tuple[float, float] = (0.4, 0.3)
     fixtures: str = ""
@@ -103,6 +105,10 @@ class HeapPlan:
     def __post_init__(self) -> None:
         if not 1 <= self.count <= 30 or not self.objects:
             raise InvalidInputError("count, objects", [self.count, len(self.objects)], "1 to 30, drawn from some")
+        if not self.robots or len(set(self.robots)) < len(self.robots):
+            raise InvalidInputError("robots", list(self.robots), "one or more, each named once")
+        if not 0.0 <= self.change < np.inf:
+            raise InvalidInputError("change", self.change, "a finite number of seconds, not negative")
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -127,6 +133,7 @@ class HeapAttempt:
         fallen: objects that fell off the table meanwhile.
         durations: stage → simulated time [s].
         computing: see, plan_grasp, motion → wall time of perception, the grasp planner and everything else [s].
+        tool: which tried it.
     """
 
     target: str
@@ -139,6 +146,22 @@ class HeapAttempt:
     fallen: list[str] = field(default_factory=list)
     durations: dict[str, float] = field(default_factory=dict)
     computing: dict[str, float] = field(default_factory=dict)
+    tool: str = ""
+
+
+@dataclass(frozen=True)
+class HeapTurn:
+    """What one tool did before the next one went on.
+
+    Attributes:
+        tool: of `HeapPlan.robots`.
+        seconds: simulated time, without the change before it [s].
+        cleared: objects that are in the region since.
+    """
+
+    tool: str
+    seconds: float
+    cleared: list[str]
 
 
 @dataclass(frozen=True)
@@ -152,10 +175,11 @@ class HeapResult:
         left: on the table elsewhere, at the end.
         attempts: in order.
         end: why it ended.
-        seconds: simulated time from the first look to the last [s].
+        seconds: simulated time from the first look to the last, changes of the tool included [s].
         pushes: what became of each push: the object, how far it went [m] and what was said.
-        out_of_reach: of those left, which no grasp holds as they lie, whatever the planner does (`feasibility`), and
-            why not.
+        out_of_reach: of those left, which no grasp of any tool holds as they lie, whatever the planner does
+            (`feasibility`), and why not.
+        turns: of the tools, in order.
     """
 
     number: int
@@ -167,6 +191,12 @@ class HeapResult:
     seconds: float
     pushes: list[tuple[str, float, str]] = field(default_factory=list)
     out_of_reach: dict[str, str] = field(default_factory=dict)
+    turns: list[HeapTurn] = field(default_factory=list)
+
+    @property
+    def changes(self) -> int:
+        """Of the tool."""
+        return max(0, len(self.turns) - 1)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -175,7 +205,8 @@ class HeapResult:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> HeapResult:
         """The inverse of `to_json`."""
-        return cls(**{**data, "attempts": [HeapAttempt(**attempt) for attempt in data["attempts"]]})
+        attempts = [HeapAttempt(**attempt) for attempt in data["attempts"]]
+        return cls(**{**data, "attempts": attempts, "turns": [HeapTurn(**turn) for turn in data["turns"]]})
 
 
 def draw_heap(plan: HeapPlan, number: int) -> tuple[WorkcellConfig, list[SimulatedObject]]:
@@ -202,33 +233,53 @@ def run_heap(task: tuple[HeapPlan, int]) -> dict[str, Any]:
     """One heap; its result as plain data."""
     plan, number = task
     config, items = draw_heap(plan, number)
-    job = job_of(plan.robot, "")
-    with Workcell(config, job.robot, items[0], items[1:]) as workcell:
-        return HeapClearing(job, workcell, plan, number).run().to_json()
+    jobs = [job_of(robot, "") for robot in plan.robots]
+    with Workcell(config, jobs[0].robot, items[0], items[1:]) as workcell:
+        return HeapClearing(jobs, workcell, plan, number).run().to_json()
+
+
+class _Tool:
+    """One of the tools, with what it has tried."""
+
+    def __init__(self, job: PickJob, clearing: Clearing) -> None:
+        self.job, self.clearing = job, clearing
+        self.failed, self.free_motion = FailedGrasps(), FreeMotion()
 
 
 class HeapClearing:
     """Clears the heap of one workcell.
 
+    Several tools take turns. One hands over as soon as nothing is left that it would pick, before it tries what was put
+    off, or pushes anything: each object is a new chance for the next one, and what that takes away makes room for those
+    before it. Where none finds anything else, what was put off is tried, and at last one that can pushes, and all try
+    again. Which grasps failed is known of each tool apart; where objects are, what they weigh and what lies in the bin
+    is known to all.
+
     Args:
-        job: the robot.
+        jobs: the robots with their tools, in the order of their turns; the first one stands in the workcell.
         workcell: with the heap, settled.
         plan: where to, and how often.
         number: of the heap, seed of perception and planning.
         perception: settings of perception; None for what clearing uses.
         sequence: speeds and times; None for what clearing uses.
+
+    Raises:
+        InvalidInputError: the robots do not stand in one place.
     """
 
     def __init__(
         self,
-        job: PickJob,
+        jobs: Sequence[PickJob],
         workcell: Workcell,
         plan: HeapPlan,
         number: int = 0,
         perception: PerceptionConfig | None = None,
         sequence: SequenceConfig | None = None,
     ) -> None:
-        self._job, self._workcell, self._plan, self._number = job, workcell, plan, number
+        stands = {(job.robot.base_position, job.robot.base_yaw): job.robot.name for job in jobs}
+        if len(stands) > 1:
+            raise InvalidInputError("robots", list(stands.values()), "robots that stand in one place: tools of one arm")
+        self._workcell, self._plan, self._number = workcell, plan, number
         self._perception = perception or PerceptionConfig(objects=ObjectConfig(split_touching=True))
         self._sequence = sequence or SequenceConfig.from_flat(CLEARING)
         self._fixtures = Fixtures(plan.fixtures, _FIXTURE_MARGIN)
@@ -238,50 +289,61 @@ class HeapClearing:
         x, y, z, yaw = plan.region
         rotation = [[np.cos(yaw), -np.sin(yaw), 0.0], [np.sin(yaw), np.cos(yaw), 0.0], [0.0, 0.0, 1.0]]
         self._T_world_region = make_transform(rotation, (x, y, z))
-        self._region = PlaceRegion(self._T_base_world @ self._T_world_region, np.array(plan.size))
-        can_push = plan.push and bool(job.robot.finger_joints)
-        self._clearing = Clearing(self._region, float(self._T_base_world[2, 3]), can_push)
-        self._failed, self._tracks = FailedGrasps(), ObjectTracks()
-        self._free_motion = FreeMotion()
+        region = PlaceRegion(self._T_base_world @ self._T_world_region, np.array(plan.size))
+        self._tools = [
+            _Tool(job, Clearing(region, float(self._T_base_world[2, 3]), plan.push and bool(job.robot.finger_joints)))
+            for job in jobs
+        ]
+        self._tool = self._tools[0]
+        self._tracks = ObjectTracks()
         self._looks = 0
+        self._turns: list[HeapTurn] = []
+        # Whether the tool at work pushes, too; when its turn began [s], and what was in the region then.
+        self._pushing, self._began, self._inside_before = False, 0.0, np.zeros(len(workcell.objects), dtype=np.bool_)
         # Faults that it recovered from since the last success.
         self._faults = 0
 
     def run(self) -> HeapResult:
         """From the first look to the end."""
         cell = self._workcell
-        began, present = cell.time, np.flatnonzero([pose[2, 3] > -_FALLEN for pose in cell.poses()])
+        present = np.flatnonzero([pose[2, 3] > -_FALLEN for pose in cell.poses()])
         attempts: list[HeapAttempt] = []
         pushed: list[tuple[str, float, str]] = []
         vain, end = 0, ""
+        self._begin_turn()
         while not end:
             scene, eyes, seconds = self._look()
             numbers = [track.number for track in self._tracks.tracks if track.index is not None]
             clouds = [cloud.transformed(self._T_base_world).points for cloud in scene.objects]
             objects = dict(zip(numbers, clouds, strict=True))
             up = self._T_base_world[:3, :3] @ _UP
-            chosen = self._clearing.choose(objects, up)
-            pushable = self._clearing.choose_push(objects, up) if chosen is None else None
-            if pushable is not None:
-                pushed.append(self._push(scene, numbers.index(pushable[0]), pushable[1]))
-                self._clearing.note_push(not pushed[-1][2])
-                continue
-            if chosen is None:
+            for tool in self._tools:
+                tool.clearing.see(objects)
+            following, chosen = self._following(objects, up)
+            if following is None:
                 vain += 1
                 if vain == _LOOKS:
-                    left = len(self._clearing.outside(objects))
+                    left = len(self._tool.clearing.outside(objects))
                     end = f"{left} left that could not be picked" if left else "the table is clear"
+                continue
+            if following is not self._tool:
+                self._change(following)
+                continue
+            if chosen is None:
+                pushed.append(self._push_next(scene, objects, up))
                 continue
             vain = 0
             attempt, fault, place = self._attempt(scene, chosen, eyes, seconds, objects)
-            self._clearing.note(chosen, attempt.success, attempt.stage == _PUT_OFF, place)
+            self._tool.clearing.note(chosen, attempt.success, attempt.stage == _PUT_OFF, place)
+            for tool in self._others if attempt.success else ():
+                tool.clearing.note(chosen, True, place=place)
             attempts.append(attempt)
             self._faults = 0 if attempt.success else self._faults
             if fault:
                 end = fault
             elif sum(attempt.executed for attempt in attempts) >= self._plan.attempts * len(cell.objects):
                 end = "too many attempts"
-        seconds = cell.time - began
+        self._end_turn()
         cell.step(_REST)
         inside = self._inside()
         names, poses = [item.name for item in cell.objects], cell.poses()
@@ -293,22 +355,71 @@ class HeapClearing:
             [names[index] for index in remaining],
             attempts,
             end,
-            seconds,
+            sum(turn.seconds for turn in self._turns) + self._plan.change * (len(self._turns) - 1),
             pushed,
             {names[index]: reason for index in remaining if (reason := self._out_of_reach(index))},
+            self._turns,
         )
 
+    @property
+    def _others(self) -> list[_Tool]:
+        return [tool for tool in self._tools if tool is not self._tool]
+
+    def _following(self, objects: Mapping[int, Array], up: Array) -> tuple[_Tool | None, int | None]:
+        """Which tool goes on, None if none does; and what the one at work picks next, None if it is not to pick.
+
+        What was put off comes where no tool finds anything else, and pushes where that fails, too. Once a tool pushes,
+        it goes on as long as that helps: what lies otherwise then is tried by the others after it.
+        """
+        here = self._tools.index(self._tool)
+        tools = [*self._tools[here:], *self._tools[:here]]
+        own = self._tool.clearing
+
+        def pushes(tool: _Tool) -> bool:
+            return tool.clearing.choose_push(objects, up) is not None
+
+        if self._pushing and pushes(self._tool):
+            return self._tool, own.choose(objects, up)
+        for put_off in (False, True):
+            for tool in tools:
+                chosen = tool.clearing.choose(objects, up, put_off=put_off)
+                if chosen is not None:
+                    self._pushing = False
+                    return tool, chosen if tool is self._tool else None
+        self._pushing = True
+        return next(filter(pushes, tools), None), None
+
+    def _change(self, tool: _Tool) -> None:
+        """Let another tool go on, with everything as this one left it."""
+        self._end_turn()
+        self._workcell.exchange_robot(tool.job.robot)
+        self._tool = tool
+        # Of the time of a change only what things need to come to rest is simulated.
+        self._workcell.step(min(_REST, self._plan.change))
+        self._begin_turn()
+
+    def _begin_turn(self) -> None:
+        self._began, self._inside_before = self._workcell.time, self._inside()
+
+    def _end_turn(self) -> None:
+        names = [item.name for item in self._workcell.objects]
+        gained = np.flatnonzero(self._inside() & ~self._inside_before)
+        seconds = self._workcell.time - self._began
+        self._turns.append(HeapTurn(self._tool.job.robot.name, seconds, [names[index] for index in gained]))
+
     def _out_of_reach(self, index: int) -> str:
-        """Why no grasp holds an object as it lies, by calculation; empty if one may."""
+        """Why no grasp of any tool holds an object as it lies, by calculation; empty if one may."""
         cell = self._workcell
         lying = cell.objects[index].transformed(cell.poses()[index])
-        return out_of_reach(lying, self._job.gripper, lying.friction or cell.config.friction)
+        friction = lying.friction or cell.config.friction
+        reasons = [out_of_reach(lying, tool.job.gripper, friction) for tool in self._tools]
+        return "; ".join(reasons) if all(reasons) else ""
 
     def _look(self) -> tuple[Scene, Array, float]:
         self._looks += 1
         known = self._fixtures.hold if self._fixtures.solids else None
         seed = 1000 * self._number + self._looks
-        scene, eyes, seconds, views = look(self._workcell, seed, self._perception, self._job.robot_spheres, known)
+        scene, eyes, seconds, views = look(self._workcell, seed, self._perception, self._tool.job.robot_spheres, known)
         self._tracks.see(scene.objects, views, self._workcell.time)
         return scene, eyes, seconds
 
@@ -316,12 +427,12 @@ class HeapClearing:
         self, scene: Scene, number: int, eyes: Array, seconds: float, objects: Mapping[int, Array]
     ) -> tuple[HeapAttempt, str, PlaceRegion | None]:
         """What became of one, why nothing can follow it, empty if something can, and where the object was put."""
-        cell, job = self._workcell, self._job
+        cell, job = self._workcell, self._tool.job
         before, inside, chosen = cell.poses(), self._inside(), list(objects).index(number)
         target, shown = self._shown(scene.objects[chosen].points)
-        attempt = HeapAttempt(target, shown, False, computing={"see": seconds})
+        attempt = HeapAttempt(target, shown, False, computing={"see": seconds}, tool=job.robot.name)
         began = time.perf_counter()
-        failed = self._failed.at(number, objects[number], _BASE)
+        failed = self._tool.failed.at(number, objects[number], _BASE)
         view = view_of(scene, chosen, eyes)
         assert view.obstacles is not None
         view = replace(view, obstacles=np.concatenate([view.obstacles, self._beside(scene, chosen)]))
@@ -333,19 +444,19 @@ class HeapClearing:
         plan = job.plan(cell, view, planner, 1000 * self._number + self._looks, others)
         attempt.computing["plan_grasp"] = time.perf_counter() - began
         if not plan.grasps:
-            self._failed.remember(number, objects[number], _BASE, failed)
+            self._tool.failed.remember(number, objects[number], _BASE, failed)
             return replace(attempt, stage="plan_grasp", message=plan.message), "", None
         if failed.put_off < PUT_OFF and crowded(objects, number):
             seen = [grasp for grasp in plan.grasps if grasp.on_seen_sides]
             if not seen:
-                self._failed.remember(number, objects[number], _BASE, failed._replace(put_off=failed.put_off + 1))
+                self._tool.failed.remember(number, objects[number], _BASE, failed._replace(put_off=failed.put_off + 1))
                 text = f"all {len(plan.grasps)} grasps touch sides that no camera saw"
                 return replace(attempt, stage=_PUT_OFF, message=text), "", None
             plan = replace(plan, grasps=seen)
         began = time.perf_counter()
         request = job.request(cell, view, plan, self._obstacles(scene, chosen), self._solids)
         sequence = GraspSequence(
-            job.backend, job.robot, job.limits, self._sequence, "simulated clock", self._free_motion, job.scale
+            job.backend, job.robot, job.limits, self._sequence, "simulated clock", self._tool.free_motion, job.scale
         )
         sequence.start(request, cell.joint_state(), cell.time)
         update, durations = follow(cell, sequence, _LONGEST)
@@ -361,7 +472,7 @@ class HeapClearing:
             held = held.weighed(update.load, pads=bool(job.robot.finger_joints))
             load = update.load
             center = () if load is None else (load.on_vertical, load.center_deviation)
-            places = self._clearing.places(objects, number, *center)
+            places = self._tool.clearing.places(objects, number, *center)
             stage, problem, place = self._put_away(held, places, durations)
             if problem:
                 attempt = replace(attempt, stage=stage, message=problem)
@@ -374,8 +485,19 @@ class HeapClearing:
             load, points = update.load, objects[number]
             weighed = Weight(load.mass, load.mass_deviation, load.center_within(points), load.center_covariance(points))
         failed = failed._replace(grasps=[*failed.grasps, *tried], weighed=weighed)
-        self._failed.remember(number, objects[number], _BASE, None if place is not None else failed)
+        self._remember(number, objects[number], None if place is not None else failed)
         return self._judged(attempt, before, inside, target), fault, place
+
+    def _remember(self, number: int, points: Array, failed: Failed | None) -> None:
+        """What attempts with this tool at an object (N, 3) have taught; None: it is gone.
+
+        What it weighs is so with any tool, and that it is gone; which grasps failed is not.
+        """
+        self._tool.failed.remember(number, points, _BASE, failed)
+        for tool in self._others:
+            known = tool.failed.at(number, points, _BASE)
+            theirs = None if failed is None else known._replace(weighed=failed.weighed)
+            tool.failed.remember(number, points, _BASE, theirs)
 
     def _put_away(
         self, held: HeldGrasp, regions: Sequence[PlaceRegion], durations: dict[str, float]
@@ -388,9 +510,9 @@ class HeapClearing:
             except InvalidInputError as error:
                 stage, problem = "request", str(error)
                 continue
-            height = self._clearing.way_down
+            height = self._tool.clearing.way_down
             put, put_down, placing = put_down_at(
-                self._job, self._workcell, held, places, height, self._solids, OPENS_FURTHER, self._sequence
+                self._tool.job, self._workcell, held, places, height, self._solids, OPENS_FURTHER, self._sequence
             )
             for name, seconds in placing.items():
                 durations[name] = durations.get(name, 0.0) + seconds
@@ -401,9 +523,21 @@ class HeapClearing:
                 break
         return stage, problem, None
 
+    def _push_next(self, scene: Scene, objects: Mapping[int, Array], up: Array) -> tuple[str, float, str]:
+        """Push what is pushed next; what became of it as of `HeapResult.pushes`."""
+        pushable = self._tool.clearing.choose_push(objects, up)
+        assert pushable is not None
+        number, tip = pushable
+        target, went, problem = self._push(scene, list(objects).index(number), tip)
+        self._tool.clearing.note_push(not problem)
+        if not problem:
+            for tool in self._others:
+                tool.clearing.note_change(number)
+        return target, went, problem
+
     def _push(self, scene: Scene, chosen: int, tip: bool) -> tuple[str, float, str]:
         """Push an object aside, or over: what it is, how far it went [m], and why not as it should."""
-        cell, job = self._workcell, self._job
+        cell, job = self._workcell, self._tool.job
         target, _ = self._shown(scene.objects[chosen].points)
         number = [item.name for item in cell.objects].index(target)
         before = cell.poses()[number]
@@ -429,7 +563,7 @@ class HeapClearing:
         return target, went, update.message if not update.success else ""
 
     def _holds(self, held: HeldGrasp) -> bool:
-        job, state = self._job, self._workcell.joint_state()
+        job, state = self._tool.job, self._workcell.joint_state()
         if not job.robot.finger_joints:
             return bool(state.vacuum)
         aperture = job.robot.aperture(state.as_dict()) or 0.0
@@ -439,9 +573,11 @@ class HeapClearing:
         """After a place that failed: put back what the hand still holds, else open it; why not, empty if it did."""
         if not self._holds(held):
             return "" if self._recovered(request) else "the hand does not get away from where it lost the object"
-        height = self._clearing.way_down
+        height = self._tool.clearing.way_down
         place = [held.T_base_gripper]
-        back, _, _ = put_down_at(self._job, self._workcell, held, place, height, self._solids, config=self._sequence)
+        back, _, _ = put_down_at(
+            self._tool.job, self._workcell, held, place, height, self._solids, config=self._sequence
+        )
         return "" if back.success else f"it can neither be put down nor back: {back.message}"
 
     def _recovered(self, request: PickRequest) -> bool:
@@ -449,7 +585,7 @@ class HeapClearing:
         target = () if request.target is None else (request.target,)
         around = Surroundings(request.table, (*target, *request.obstacles))
         name = "" if request.target is None else request.target.name
-        return recover(self._job, self._workcell, around, name, self._solids, self._sequence)
+        return recover(self._tool.job, self._workcell, around, name, self._solids, self._sequence)
 
     def _judged(
         self, attempt: HeapAttempt, before: Sequence[Array], inside: NDArray[np.bool_], target: str

@@ -93,7 +93,13 @@ class Clearing:
         inside = self._reaches_into if self.is_bin else self._lies_in
         return [number for number, points in objects.items() if not inside(points)]
 
-    def choose(self, objects: Mapping[int, Array], up: Array, without: Collection[int] = ()) -> int | None:
+    def see(self, objects: Mapping[int, Array]) -> None:
+        """Take in a look that another tool than this one's chooses from."""
+        self._seen |= objects
+
+    def choose(
+        self, objects: Mapping[int, Array], up: Array, without: Collection[int] = (), put_off: bool = True
+    ) -> int | None:
         """Number of the object that is picked next, None if none is left that has not failed too often.
 
         What has failed twice waits until it was pushed, or something beside it is gone, wherever it is by then. The one
@@ -105,12 +111,13 @@ class Clearing:
             objects: that are seen.
             up: (3,) away from the table.
             without: those that are not for the hand.
+            put_off: whether what was put off comes where nothing else is left.
         """
-        self._seen |= objects
+        self.see(objects)
         outside = [number for number in self.outside(objects) if number not in without]
-        left = [number for number in outside if self._tries(number) < _ATTEMPTS] or [
-            number for number in outside if self._failed[number] < _ATTEMPTS and self._put_off[number] < 2 * PUT_OFF
-        ]
+        left = [number for number in outside if self._tries(number) < _ATTEMPTS]
+        if put_off and not left:
+            left = [n for n in outside if self._failed[n] < _ATTEMPTS and self._put_off[n] < 2 * PUT_OFF]
         return max(left, key=lambda number: self._ease(objects, number, up), default=None)
 
     def places(
@@ -195,7 +202,7 @@ class Clearing:
         Arguments as of `choose`. Each is pushed aside before one is tipped over; where the arm can do neither with any,
         this ends.
         """
-        self._seen |= objects
+        self.see(objects)
         left = self.outside(objects)
         if not self.can_push or not left or self._in_vain >= _PUSHES or self._push_tries >= max(_PUSHES, 2 * len(left)):
             return None

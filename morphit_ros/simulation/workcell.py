@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +119,13 @@ class WorkcellConfig(Config):
             raise InvalidInputError("base_yaw", self.base_yaw, "0 without base_position", "Give a base_position too.")
 
 
+class _Objects(NamedTuple):
+    """Positions (N, 7) and velocities (N, 6) of the objects, as MuJoCo writes them."""
+
+    positions: Array
+    velocities: Array
+
+
 def _load_object(config: WorkcellConfig) -> SimulatedObject:
     unit = None if config.object_unit == "auto" else config.object_unit
     return load_object(config.object, config.object_mass or None, unit=unit)
@@ -165,7 +172,7 @@ class Workcell:
     ) -> None:
         self.close()
 
-    def _build(self, config: WorkcellConfig) -> None:
+    def _build(self, config: WorkcellConfig, lying: _Objects | None = None) -> None:
         mujoco = import_mujoco()
         self._mujoco = mujoco
         self.config = config
@@ -238,7 +245,7 @@ class Workcell:
             for joint in description.joints.values()
             if joint.mimic is not None and joint.name not in self.joint_names
         ]
-        self._start(config.seed)
+        self._start(config.seed, lying)
 
     def _object_poses(self, config: WorkcellConfig) -> list[Array]:
         """``T_world_object`` (4, 4) of each object at the start."""
@@ -260,8 +267,8 @@ class Workcell:
             below[body] |= below[model.body_parentid[body]]
         return below[model.geom_bodyid]
 
-    def _start(self, seed: int) -> None:
-        """Everything to its place, at rest, at time zero."""
+    def _start(self, seed: int, lying: _Objects | None = None) -> None:
+        """Everything to its place, at rest, at time zero; the objects where they were elsewhere, if that is given."""
         self._seed = seed
         self._frames = dict.fromkeys(self.camera_names, 0)
         self._mujoco.mj_resetData(self._model, self._data)
@@ -277,6 +284,11 @@ class Workcell:
         else:
             self._hand = GripperServo(self._model, self._data, self.robot, self.gripper)
         self._due = 0.0
+        if lying is not None:
+            places, speeds = self._object_joints()
+            self._data.qpos[places], self._data.qvel[speeds] = lying.positions, lying.velocities
+            self._mujoco.mj_forward(self._model, self._data)
+            return
         if self.config.heap:
             self._drop_heap()
         settling = _FALLING_TIME if self._others else _SETTLING_TIME
@@ -297,6 +309,26 @@ class Workcell:
             self.close()
             self._build(config)
         self._start(self.config.seed if seed is None else seed)
+
+    def exchange_robot(self, robot: RobotConfiguration) -> None:
+        """Another robot, at home with its hand open, in place of this one; everything else is as it was, and time too.
+
+        What the hand held is let go of.
+        """
+        places, speeds = self._object_joints()
+        lying = _Objects(self._data.qpos[places].copy(), self._data.qvel[speeds].copy())
+        now, frames, seed = self.time, self._frames, self._seed
+        self.close()
+        self._given_robot = robot
+        self._build(self.config, lying)
+        self._data.time, self._frames, self._seed = now, frames, seed
+
+    def _object_joints(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Addresses of the positions (N, 7) and of the velocities (N, 6) of the objects."""
+        joints = [self._model.joint(name) for name in (OBJECT_BODY, *self._others)]
+        places = np.array([joint.qposadr[0] for joint in joints])[:, None] + np.arange(7)
+        speeds = np.array([joint.dofadr[0] for joint in joints])[:, None] + np.arange(6)
+        return places, speeds
 
     @property
     def time(self) -> float:

@@ -15,6 +15,7 @@ if importlib.util.find_spec("mujoco") is None:
 
 from morphit_ros.errors import ResourceNotFoundError
 from morphit_ros.geometry.transforms import transform_points
+from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.simulation.clutter import heap, scatter
 from morphit_ros.simulation.objects import load_object
 from morphit_ros.simulation.workcell import Workcell, WorkcellConfig
@@ -85,3 +86,29 @@ def test_a_heap_has_come_to_rest_when_the_clock_starts_and_some_of_it_lies_on_th
         assert cell._model.geom_contype[cell._robot_geoms].any()
         cell.reset()
         assert np.allclose(cell.poses(), before)
+
+
+def test_another_robot_finds_the_objects_as_the_one_before_left_them() -> None:
+    config = WorkcellConfig(heap=True, object="mug", others="golf_ball t_block", seed=1)
+    with Workcell(config) as cell:
+        fingers = cell.robot.finger_joints
+        cell.step(0.3)
+        cell.place(dict(zip(cell.joint_names, 0.5 * cell.joint_state().positions, strict=True)))
+        cell.command_gripper(0.0)
+        before, now = cell.poses(), cell.time
+        cell.exchange_robot(RobotConfiguration.load("panda_cup"))
+        assert cell.robot.name == "panda_cup" and cell.time == now
+        for old, new in zip(before, cell.poses(), strict=True):
+            np.testing.assert_array_equal(new, old)
+        # The arm is at home, whatever the other one had done.
+        np.testing.assert_array_equal(cell.joint_state().positions, cell.robot.home)
+        cell.step(0.5)
+        for old, new in zip(before, cell.poses(), strict=True):
+            assert np.linalg.norm(new[:3, 3] - old[:3, 3]) < 1e-3
+        assert cell.time == pytest.approx(now + 0.5)
+        # And back: what lies there does not know of either robot.
+        before = cell.poses()
+        cell.exchange_robot(RobotConfiguration.load("panda"))
+        assert cell.robot.finger_joints == fingers and cell.aperture == pytest.approx(cell.two_fingers.aperture_max)
+        # Poses are those of the step before, which differ by what moves at rest.
+        np.testing.assert_allclose(cell.poses(), before, atol=1e-9)

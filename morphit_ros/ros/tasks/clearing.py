@@ -34,6 +34,8 @@ from morphit_ros.ros.tasks.table import UP, Table, distance_along_table, least_w
 _LOOKS = 3
 # Of what is too wide, until it is at its place; how near that has to be where nobody says [m].
 _PUSHES, _TOLERANCE = 10, 0.05
+# Of the reason why an object is left, in what is told at the end [characters].
+_REASON = 120
 # After these the robot does not go on by itself.
 _ENDS = (FailureMode.CANCELLED.value, FailureMode.BAD_REQUEST.value)
 
@@ -81,6 +83,8 @@ class ClearingTask:
         self._places: list[PlaceRegion] = []
         self._faults, self._fault, self._holding = 0, False, False
         self._empty, self._failure, self._tip = 0, "", False
+        # Why the last attempt at an object failed, by number.
+        self._why: dict[int, str] = {}
         self.finished, self.message, self.left = False, "", 0
         self.root = self._tree(leaves)
 
@@ -208,10 +212,16 @@ class ClearingTask:
     def _finish(self) -> bool:
         self._empty += 1
         if self._empty >= _LOOKS:
-            self.left = len(self._clearing.outside(self._rest()))
-            self.finished = True
-            self.message = f"{self.left} left that could not be picked" if self.left else "the table is clear"
+            left = self._clearing.outside(self._rest())
+            self.left, self.finished = len(left), True
+            told = "; ".join(map(self._left, left))
+            self.message = f"{self.left} left that could not be picked ({told})" if left else "the table is clear"
         return True
+
+    def _left(self, number: int) -> str:
+        """What is left, where, and why."""
+        place, why = middle(self._table.clouds[number]), self._why.get(number, "not tried")
+        return f"{object_name(number)} at {place[0]:.2f} {place[1]:.2f} m: {why[:_REASON]}"
 
     # What became of it
 
@@ -233,6 +243,7 @@ class ClearingTask:
         if mode == FailureMode.NO_GRASP.value and least_width(points) > aperture:
             self._wide.add(self._table.chosen)
             why = f"too wide for the hand, {least_width(points):.3f} m of {aperture:.3f} m: {why}"
+        self._why[self._table.chosen] = why
         return self._tell(False, why)
 
     def _weighed(self, result: Any) -> tuple[()] | tuple[Array, float]:
@@ -263,6 +274,7 @@ class ClearingTask:
             self._faults = 0
             return self._tell(True, f"{self.cleared} put into the region")
         self._failure, self._holding = f"could not put it down, {result.failed_stage}: {result.message}", result.holding
+        self._why[self._table.chosen] = self._failure
         return self._tell(False, self._failure)
 
     def _back(self) -> Place.Goal:
