@@ -145,7 +145,7 @@ class Cell:
         return self.graph.send_goal(interfaces.EXECUTE_GRASP, goal, feedback=feedback)
 
     def start_moving(self):
-        """A grasp on its way to the object, held up where it begins, or it might end too soon: the handle of its goal."""
+        """A grasp on its way to the object, held up where that begins, or it might end too soon: its goal."""
         self.robot.scale = 0.0
         handle = self.graph.start_goal(interfaces.EXECUTE_GRASP, goal_for(top_grasp()))
         assert handle.accepted
