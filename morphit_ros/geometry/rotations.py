@@ -9,9 +9,9 @@ from morphit_ros.geometry.transforms import Array
 
 def multiply_quats(first: Array, second: Array) -> Array:
     """The rotations `second` then `first` in fixed axes, as (..., 4)."""
-    # Written out: np.cross takes ten times as long for a few hundred.
-    x, y, z, w = np.moveaxis(first, -1, 0)
-    i, j, k, r = np.moveaxis(second, -1, 0)
+    # Written out, here and below: np.cross takes ten times as long for a few hundred.
+    x, y, z, w = (first[..., index] for index in range(4))
+    i, j, k, r = (second[..., index] for index in range(4))
     return np.stack(
         [w * i + r * x + y * k - z * j, w * j + r * y + z * i - x * k, w * k + r * z + x * j - y * i,
          w * r - x * i - y * j - z * k], axis=-1,
@@ -25,10 +25,12 @@ def invert_quats(quats: Array) -> Array:
 
 def rotate_by_quats(quats: Array, vectors: Array) -> Array:
     """Vectors (..., 3) turned by (..., 4) unit quaternions."""
-    axis = quats[..., :3]
-    vectors = np.broadcast_to(vectors, axis.shape)
-    twice = 2.0 * np.cross(axis, vectors)
-    return vectors + quats[..., 3:] * twice + np.cross(axis, twice)
+    x, y, z, w = (quats[..., index] for index in range(4))
+    i, j, k = (vectors[..., index] for index in range(3))
+    a, b, c = 2.0 * (y * k - z * j), 2.0 * (z * i - x * k), 2.0 * (x * j - y * i)
+    return np.stack(
+        [i + w * a + (y * c - z * b), j + w * b + (z * a - x * c), k + w * c + (x * b - y * a)], axis=-1
+    )  # fmt: skip
 
 
 def rotation_vectors(quats: Array) -> Array:

@@ -58,8 +58,7 @@ class Player(Node):
             raise InvalidInputError(
                 "start", f"{config.start} s", f"at most the {bag.duration:.1f} s of {bag.path.name}"
             )
-        sleep(_DISCOVERY)
-        self._playback = playback = Playback(self, bag, config.without)
+        self._playback = playback = Playback(self, bag, config.without, _DISCOVERY)
         self._clock_publisher = CLOCK.publish(self) if playback.makes_clock else None
         self._wall_start, self._duration = bag.start * 1e-9, bag.duration
         self._diagnostics = Diagnostics(self)

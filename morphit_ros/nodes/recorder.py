@@ -29,8 +29,8 @@ from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.recording.recording import FRAMES, TopicRecorder, as_texts
 from morphit_ros.ros.setup.listening import Listener
 
-# Between two looks at what came, at the graph, and two chunks at least, which a crash would lose [s].
-_LOOK, _GRAPH, _FLUSH = 0.05, 0.5, 5.0
+# Between two looks at what came, and at the graph [s].
+_LOOK, _GRAPH = 0.05, 0.5
 # A node that says nothing of its parameters is asked so often.
 _QUESTIONS = 3
 # The other nodes of a job end at the same time, and say so [s].
@@ -60,6 +60,9 @@ class RecorderConfig(Config):
         "instead of everything [s]; 0: everything",
         minimum=0.0,
         maximum=3600.0,
+    )
+    chunk_period: float = parameter(
+        5.0, "What came is written so often at least; a crash would lose it [s]", minimum=0.1, maximum=60.0
     )
     attach: tuple[str, ...] = parameter((), "Files that are put along at the end, if they are there then")
     job: str = parameter("", "What is known of the job, JSON; empty: its nodes are asked for their parameters")
@@ -95,7 +98,7 @@ class Recorder(Node):
             threading.Thread(target=self._ask, daemon=True).start()
         steady_timer(self, _LOOK, self._trying(self._take))
         steady_timer(self, _GRAPH, self._topics.look)
-        steady_timer(self, _FLUSH, self._trying(self._flush))
+        steady_timer(self, config.chunk_period, self._trying(self._flush))
 
     def _take(self) -> None:
         came = self._topics.take()
@@ -106,7 +109,7 @@ class Recorder(Node):
         """Ask nodes of the graph for their parameters, as they come, by nodes and executors of their own."""
         known = {entry.executable for entry in NODES}
         tries: Counter[str] = Counter()
-        while not self._over.wait(_FLUSH / 2):
+        while not self._over.wait(self._config.chunk_period / 2):
             there = [
                 f"{space.rstrip('/')}/{name}" for name, space in self.get_node_names_and_namespaces() if name in known
             ]

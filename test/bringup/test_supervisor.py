@@ -181,7 +181,9 @@ def test_very_long_line_arrives_whole() -> None:
     assert "x" * 300_000 + "\n" in text
 
 
-def test_process_that_ignores_signals_is_killed_and_named(fifo: Path) -> None:
+def test_process_that_ignores_signals_is_killed_and_named(fifo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("morphit_ros.bringup.supervisor._INTERRUPT_PATIENCE", 0.2)
+    monkeypatch.setattr("morphit_ros.bringup.supervisor._TERMINATE_PATIENCE", 0.2)
     stubborn = STUBBORN.replace(LONG, f"open({str(fifo)!r}, 'w').close()\n{LONG}")
     pick = child("pick", after_line_of_other(fifo, ""), WhenEnded.END_JOB)
     result, _, text = run(child("stubborn", stubborn), pick)

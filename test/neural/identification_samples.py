@@ -43,19 +43,29 @@ class SlidingBlock:
         return self
 
     def poses(self, names, values, start, times):
-        prediction = self.predict(names, values, start, times)
-        return prediction.positions, prediction.quats_xyzw
+        return self._motion(names, values, start, times)[:2]
 
-    def predict(self, names, values, start, times):
+    def _motion(self, names, values, start, times):
+        """Positions, quaternions, rotations from the start's; how long and how far it moves until each time."""
         known = {"friction": self.friction, "mass_scale": self.mass_scale, **dict(zip(names, values, strict=True))}
         time = np.asarray(times) - times[0]
         position, quat, velocity, spin = start[0, :3], start[0, 3:7], start[0, 7:10], start[0, 10:]
         speed = np.linalg.norm(velocity)
-        direction = velocity / speed
         slowing = known["friction"] * GRAVITY - self.force / (self.mass * known["mass_scale"])
         stops = speed / slowing if slowing > 0.0 else np.inf
         moving = np.minimum(time, stops)
         way = speed * moving - 0.5 * slowing * moving**2
+        turns = quats_of_rotation_vectors(time[:, None] * spin)
+        quats = multiply_quats(quat[None], turns)[:, None]
+        return (position + np.outer(way, velocity / speed))[:, None], quats, turns, moving, way
+
+    def predict(self, names, values, start, times):
+        known = {"friction": self.friction, "mass_scale": self.mass_scale, **dict(zip(names, values, strict=True))}
+        positions, quats, turns, moving, way = self._motion(names, values, start, times)
+        time = np.asarray(times) - times[0]
+        velocity, spin = start[0, 7:10], start[0, 10:]
+        speed = np.linalg.norm(velocity)
+        direction = velocity / speed
         by_slowing = -0.5 * moving**2
         slowings = {"friction": GRAVITY, "mass_scale": self.force / (self.mass * known["mass_scale"] ** 2)}
         count = len(time)
@@ -66,12 +76,9 @@ class SlidingBlock:
         by_start[:, 0, :3, :3] = np.eye(3)
         across = (np.eye(3) - np.outer(direction, direction)) / speed
         by_start[:, 0, :3, 6:9] = moving[:, None, None] * np.outer(direction, direction) + way[:, None, None] * across
-        turns = quats_of_rotation_vectors(time[:, None] * spin)
-        quats = multiply_quats(quat[None], turns)[:, None]
         for axis in range(3):  # the columns of the rotation back
             by_start[:, 0, 3:, 3 + axis] = rotate_by_quats(invert_quats(turns), np.eye(3)[axis])
         by_start[:, 0, 3:, 9:] = time[:, None, None] * np.linalg.inv(inverse_right_jacobians(time[:, None] * spin))
-        positions = (position + np.outer(way, direction))[:, None]
         return Prediction(positions, quats, by_parameters, by_start)
 
 

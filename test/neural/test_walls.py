@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -61,7 +63,16 @@ def _learned(views: PosedDepths) -> LearningResult:
     return learn_from_depths(views, DepthLearningConfig(resolution=64, poses="given"))
 
 
-def _body(result: LearningResult, views: PosedDepths) -> InertialProperties:
+@cache
+def seen(noise: float, highest: float) -> tuple[PosedDepths, LearningResult]:
+    """A half shell, and what is learned of it."""
+    views = half_shell(noise=noise, highest=highest)
+    return views, _learned(views)
+
+
+@cache
+def body_of(noise: float, highest: float) -> InertialProperties:
+    views, result = seen(noise, highest)
     assert result.field is not None
     eyes = views.T_world_camera[:, :3, 3]
     return inertial_properties(result.field, density=1.0, threshold=result.threshold, eyes=eyes)
@@ -69,8 +80,7 @@ def _body(result: LearningResult, views: PosedDepths) -> InertialProperties:
 
 @pytest.mark.parametrize("noise", [0.0, 1.5e-3])
 def test_a_wall_of_half_a_pixel_keeps_its_volume(noise: float) -> None:
-    views = half_shell(noise=noise)
-    body = _body(_learned(views), views)
+    body = body_of(noise, 1.0)
     assert body.volume == pytest.approx(VOLUME, rel=0.25)
     assert np.linalg.norm(body.center_of_mass - CENTER) < 0.02 * SIZE
     assert abs(body.mass - VOLUME) < 2.0 * body.mass_error < VOLUME
@@ -84,8 +94,7 @@ def test_noisy_walls_say_nothing_of_the_focal_length() -> None:
 
 
 def test_without_views_of_the_inside_both_readings_are_given() -> None:
-    views = half_shell(highest=-0.2)
-    body = _body(_learned(views), views)
+    body = body_of(0.0, -0.2)
     filled, hollow = body.readings
     assert (filled.name, hollow.name) == ("filled", "hollow")
     assert filled.likelihood + hollow.likelihood == pytest.approx(1.0)
@@ -98,13 +107,11 @@ def test_without_views_of_the_inside_both_readings_are_given() -> None:
 
 
 def test_a_seen_inside_has_one_reading() -> None:
-    views = half_shell()
-    assert _body(_learned(views), views).readings == ()
+    assert body_of(0.0, 1.0).readings == ()
 
 
 def test_walls_in_a_file_have_the_same_errors(tmp_path) -> None:
-    views = half_shell()
-    result = _learned(views)
+    views, result = seen(0.0, 1.0)
     assert isinstance(result.field, SidedField)
     eyes = views.T_world_camera[:, :3, 3]
     save_field(result.field, tmp_path / "walls.npz", threshold=result.threshold, eyes=eyes)

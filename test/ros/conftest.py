@@ -102,6 +102,7 @@ class Process:
         self.lines: list[str] = []
         self._new_line = threading.Condition()
         self._process = process
+        self._told: set[int] = set()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -151,10 +152,16 @@ class Process:
         finally:
             self._process.send_signal(signal.SIGCONT)
 
+    def tell(self, number: int) -> None:
+        """Send a signal to the node, once: it may come to its end while others come to theirs."""
+        if number not in self._told and self._process.poll() is None:
+            self._told.add(number)
+            self._process.send_signal(number)
+
     def stop(self, number: int = signal.SIGINT) -> int:
         """End the whole group; the exit status of the node."""
+        self.tell(number)
         if self._process.poll() is None:
-            self._process.send_signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(PATIENCE)
         with contextlib.suppress(ProcessLookupError):
@@ -322,6 +329,8 @@ class Graph:
         return self.wait_until(answered, deadline - time.monotonic(), what).result()
 
     def close(self) -> None:
+        for process in self._processes:
+            process.tell(signal.SIGINT)
         for process in self._processes:
             process.stop()
         self._executor.shutdown()

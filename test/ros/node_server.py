@@ -1,8 +1,8 @@
 """Starts nodes as processes of their own that need not import anything: forks of one that has.
 
-Much of the time until a node is ready is importing. This process imports what nodes import, runs nothing of it, and
-forks for each start. A fork reads its command line as `python -m` would, and is a process with a session, an output and
-an exit status of its own.
+Much of the time until a node is ready is importing, and loading compiled kernels. This process imports what nodes
+import, calls the kernels that most of them need at their start, and forks for each start. A fork reads its command line
+as `python -m` would, and is a process with a session, an output and an exit status of its own.
 
     python node_server.py SOCKET
 
@@ -24,6 +24,8 @@ import socket
 import sys
 import traceback
 
+# Kernels that start no threads, which forks would lack (`morphit_ros.commands.kernels`).
+WARM = ("motions", "reachability", "perception", "sphere clusters", "superovoid distances")
 # Imported by nodes when they need it.
 HEAVY = ("viser", "trimesh", "PIL.Image")
 LARGEST_REQUEST = 1 << 20
@@ -32,6 +34,7 @@ LARGEST_REQUEST = 1 << 20
 def preload() -> None:
     import numba
 
+    from morphit_ros.commands import kernels
     from morphit_ros.ros.core import interfaces
 
     for node in interfaces.NODES:
@@ -41,6 +44,9 @@ def preload() -> None:
             importlib.import_module(name)
     # The first call of a kernel sets up the compiler, also where the kernel is read from a file.
     numba.njit(lambda x: x + 1.0)(1.0)
+    for name in WARM:
+        module, function = kernels.PARTS[name]
+        getattr(importlib.import_module(module), function)()
 
 
 def be_node(words: list[str], output: int, report: int) -> None:

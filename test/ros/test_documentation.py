@@ -36,13 +36,14 @@ POST = (
     "<robot name='post'><link name='base'><collision><geometry><sphere radius='0.1'/></geometry></collision></link>"
     "</robot>"
 )
-# A node whose publishers and services have not become more for so long is known [s], where nothing else runs.
-SETTLED = 3.0
+# A node whose publishers and services have not become more for so long is known [s], where nothing else runs: once it
+# says that it lives, which is after it was made, or where it does not say so.
+SETTLED_ALIVE, SETTLED = 1.0, 3.0
 
 
-def settled() -> float:
-    """`SETTLED` on this machine now: beside as much again, a node takes twice as long to start."""
-    return SETTLED * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+def settled(alive: bool) -> float:
+    """That on this machine now: beside as much again, a node takes twice as long to start."""
+    return (SETTLED_ALIVE if alive else SETTLED) * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def _robot_with_cup() -> str:
@@ -266,13 +267,14 @@ def test_a_running_node_uses_what_the_table_says(graph, executable):
         # Another start brings the rest: of this one all is seen when nothing new comes for a while.
         # A loaded machine may be slow between the first publisher and the first subscription, which some starts lack.
         quiet = time.monotonic() - known_since
-        return bool(now.get("publishes")) and quiet > settled() * (1 if now.get("subscribes") else 3)
+        alive = named([interfaces.NODE_ALIVE]) <= now.get("publishes", set())
+        return bool(now.get("publishes")) and quiet > settled(alive) * (1 if now.get("subscribes") else 3)
 
     for number, parameters in enumerate(STARTS[executable]):
         last = number + 1 == len(STARTS[executable])
         # A name of its own: a node that has just ended stays known for a while.
         name = f"{executable}_{number}"
-        process = graph.start(executable, name, fresh=True, **parameters)
+        process = graph.start(executable, name, **parameters)
         graph.wait_until(complete, what=f"the interfaces of {executable}: {table}")
         # A client that is stopped has not got what it asked for.
         assert process.stop() == (130 if executable.endswith("_client") else 0)

@@ -17,10 +17,10 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 
 # Not imported here: this package first chooses what MuJoCo renders with.
 WITHOUT_MUJOCO = importlib.util.find_spec("mujoco") is None
+# Where the robot moves, or it counts how soon something is said, nothing runs beside it.
 pytestmark = [
     pytest.mark.ros,
     pytest.mark.slow,
-    pytest.mark.alone,
     pytest.mark.skipif(WITHOUT_MUJOCO, reason="needs the simulation: mujoco"),
 ]
 JOB_PATIENCE = 280.0
@@ -70,6 +70,7 @@ class Job:
         return found
 
 
+@pytest.mark.alone
 def test_a_box_is_picked_and_put_into_a_region(graph, tmp_path):
     place = {"place": "region", "place_region": "0.45 -0.25 0.0 0.5", "place_size": "0.25 0.25"}
     job = Job(graph, tmp_path, object="box", **place)
@@ -110,6 +111,7 @@ def test_a_killed_node_ends_the_job_by_name(graph, tmp_path):
     assert job.nodes() == {}
 
 
+@pytest.mark.alone
 def test_killed_perception_is_started_again_and_the_pick_goes_on_without(graph, tmp_path):
     job = Job(graph, tmp_path, object="box")
     # It has been asked, and is not needed any more.
@@ -122,6 +124,7 @@ def test_killed_perception_is_started_again_and_the_pick_goes_on_without(graph, 
     assert job.nodes() == {}
 
 
+@pytest.mark.alone
 def test_a_pick_that_waits_for_killed_planning_says_so_at_once_and_the_next_one_works(graph, tmp_path):
     job = Job(graph, tmp_path, object="box", pick="false")
     job.process.wait_for_line("panda may move", JOB_PATIENCE)

@@ -38,6 +38,8 @@ from morphit_ros.ros.recording.player import replayed_name
 from morphit_ros.ros.recording.qualities import read, written
 from morphit_ros.ros.recording.recording import TopicRecorder, _Line
 
+# A chunk is written so often at least, for who waits for it [s].
+SOON = 0.5
 # Nodes that have a robot, a hand or motors move by what they hear.
 OBEYING = (
     "workcell_sim", "motion_gate", "grasp_execution", "contact_planning", "cover_control", "cover_sim",
@@ -206,7 +208,7 @@ def test_what_comes_to_a_topic_that_was_looked_at_already_keeps_its_place():
 @pytest.mark.ros
 def test_what_was_recorded_is_replayed_byte_by_byte(graph, tmp_path):
     file, sent = tmp_path / "r.mcap", samples(np.random.default_rng(21))
-    recorder = graph.start("recorder", file=file, clouds=1000.0)
+    recorder = graph.start("recorder", file=file, clouds=1000.0, chunk_period=SOON)
     publishers = {topic: graph.publisher(topic) for topic in sent}
     part = file.with_name(f"{file.name}.part")
 
@@ -333,7 +335,7 @@ def test_other_interfaces_are_refused_by_name(graph, tmp_path):
 def test_lossy_publishers_and_further_topics_are_recorded(graph, tmp_path, monkeypatch):
     """Publishers of less than the table says, topics that the table does not have, and types that nobody has."""
     file = tmp_path / "r.mcap"
-    recorder = graph.start("recorder", file=file, topics="['/camera/points', 'odd']")
+    recorder = graph.start("recorder", file=file, topics="['/camera/points', 'odd']", chunk_period=SOON)
     lossy = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
     states = graph.node.create_publisher(JointState, "joint_states", lossy)
     volatile = graph.node.create_publisher(String, "robot_description", 1)
@@ -343,7 +345,7 @@ def test_lossy_publishers_and_further_topics_are_recorded(graph, tmp_path, monke
     names, numbers = ("/joint_states", "/robot_description", "/camera/points"), itertools.count()
 
     def is_written():
-        """What is lossy, or sent before both know of each other, may lack some; a chunk is written every 5 s."""
+        """What is lossy, or sent before both know of each other, may lack some."""
         k = next(numbers)
         states.publish(JointState(position=[float(k)]))
         volatile.publish(String(data=str(k)))
@@ -362,7 +364,7 @@ def test_lossy_publishers_and_further_topics_are_recorded(graph, tmp_path, monke
 @pytest.mark.ros
 def test_a_recorder_that_is_killed_leaves_a_file(graph, tmp_path):
     file = tmp_path / "r.mcap"
-    recorder = graph.start("recorder", fresh=True, file=file)
+    recorder = graph.start("recorder", file=file, chunk_period=SOON)
     states = graph.publisher(interfaces.JOINT_STATES)
     left = file.with_name("r.mcap.part")
 
@@ -371,7 +373,6 @@ def test_a_recorder_that_is_killed_leaves_a_file(graph, tmp_path):
         with contextlib.suppress(ValueError, FileNotFoundError):
             return read_bag(left).counts.get("/joint_states", 0) > 10
 
-    # A chunk is written every 5 s.
     graph.wait_until(is_written, what="a chunk in the file")
     recorder.stop(signal.SIGKILL)
     graph.node.destroy_publisher(states)
@@ -511,7 +512,7 @@ def test_two_systems_on_one_machine_are_two_recordings(graph, tmp_path):
 @pytest.mark.ros
 def test_parameters_of_a_running_system_are_recorded(graph, tmp_path):
     file = tmp_path / "r.mcap"
-    recorder = graph.start("recorder", file=file)
+    recorder = graph.start("recorder", file=file, chunk_period=SOON)
     # Whether a node was there before or comes later.
     recorder.wait_for_line("recording to")
     graph.start("cover_sim", case="3x3", seed=77)
@@ -531,7 +532,7 @@ def read_parameters(file: Path) -> dict:
 def test_rosbags_reads_it(graph, tmp_path):
     reading = pytest.importorskip("rosbags.highlevel", reason="needs rosbags")
     file = tmp_path / "r.mcap"
-    recorder = graph.start("recorder", file=file)
+    recorder = graph.start("recorder", file=file, chunk_period=SOON)
     states, models = graph.publisher(interfaces.JOINT_STATES), graph.publisher(interfaces.SPHERE_MODEL)
     for k in range(5):
         states.publish(JointState(name=["a"], position=[1.5 * k]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from time import sleep
 from typing import Any
 
 from rclpy.node import Node
@@ -60,6 +61,7 @@ class Playback:
         node: publishes.
         bag: what.
         without: topics that are left out.
+        discovery: time until the others of a graph are known [s]; what else is refused is refused before.
 
     Attributes:
         position: of the last message that was published, since the start of the recording [s].
@@ -69,7 +71,7 @@ class Playback:
             is not; or a graph in which others publish one of the topics, or obey commands.
     """
 
-    def __init__(self, node: Node, bag: Bag, without: Collection[str]) -> None:
+    def __init__(self, node: Node, bag: Bag, without: Collection[str], discovery: float) -> None:
         if unknown := set(without) - bag.channels.keys():
             raise InvalidInputError("without", ", ".join(sorted(unknown)), f"some of {', '.join(sorted(bag.channels))}")
         self._node, self._bag = node, bag
@@ -79,6 +81,7 @@ class Playback:
         kinds = {channel.topic: _checked_type(channel) for channel in played}
         names = {channel.topic: replayed_name(channel, namespace) for channel in played}
         self._names, self._commands = tuple(names.values()), tuple(names_in(namespace, COMMANDS))
+        sleep(discovery)
         self.check_graph()
         self._targets: dict[str, _Target] = {}
         for channel in played:
