@@ -258,6 +258,22 @@ def test_what_is_too_wide_is_pushed_to_its_place_after_the_rest_was_picked(bench
     assert any("too wide for the hand, 0.12" in text for text in reasons)
 
 
+def test_what_was_seen_as_one_with_its_neighbour_is_not_too_wide_when_that_has_gone(bench):
+    here = bench([(0.5, 0.1, WIDE), (0.5, -0.02, NARROW)])
+    place = here._place
+
+    def put_away(goal):
+        here.boxes = [(x, y, NARROW) for x, y, _ in here.boxes]
+        place(goal)
+
+    here._place = put_away
+    here.servers[1].destroy()
+    here.servers[1] = interfaces.PLACE.take(here.graph.node, lambda goal: here._place(goal))
+    result = here.result(here.ask(interfaces.CLEAR_TABLE, clear_goal())).result
+    assert here.picks[0][2] == WIDE
+    assert (result.success, result.cleared, result.pushes) == (True, 2, 0)
+
+
 @pytest.mark.parametrize("beside", [None, 0.1])
 def test_what_was_weighed_goes_over_a_bin_by_its_centre(bench, beside):
     """The centre is told in the base link, which stands 0.2 m beside the world's origin here."""

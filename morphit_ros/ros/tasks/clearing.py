@@ -164,7 +164,14 @@ class ClearingTask:
             self._table.check_frame("push_to", self._goal.push_to.header.frame_id)
         if answer.table.found:
             self._clearing.table_height = answer.table.pose.position.z
+        # What touched its neighbour may have been seen as one with it.
+        seen = self._table.clouds
+        self._wide = {number for number in self._wide if number not in seen or self._is_wide(seen[number])}
         return True
+
+    def _is_wide(self, points: Array) -> bool:
+        """Whether it is too wide for the hand, as it is seen."""
+        return self._aperture is not None and least_width(points) > self._aperture
 
     @property
     def _what(self) -> str:
@@ -239,10 +246,9 @@ class ClearingTask:
         if self._fault:
             return self._tell(False, why)
         self._clearing.note(self._table.chosen, False, mode == FailureMode.PUT_OFF.value)
-        aperture = np.inf if self._aperture is None else self._aperture
-        if mode == FailureMode.NO_GRASP.value and least_width(points) > aperture:
+        if mode == FailureMode.NO_GRASP.value and self._is_wide(points):
             self._wide.add(self._table.chosen)
-            why = f"too wide for the hand, {least_width(points):.3f} m of {aperture:.3f} m: {why}"
+            why = f"too wide for the hand, {least_width(points):.3f} m of {self._aperture:.3f} m: {why}"
         self._why[self._table.chosen] = why
         return self._tell(False, why)
 
