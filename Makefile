@@ -21,9 +21,9 @@ MAKEFLAGS += --jobs=2
 unexport MAKEFLAGS
 # Numerical libraries with a thread a core slow each other down when tests or nodes run side by side.
 export OMP_NUM_THREADS ?= 1
-# For the two cores that the time limits are written for: one waits for nodes most of the time, two compute with what it
-# leaves, at the lowest priority (test/conftest.py), so that no node comes too late.
-WORKERS ?= 3
+# For the two cores that the time limits are written for. A third worker saves a minute or two, and starves jobs of eight
+# processes now and then until something that is watched over comes too late.
+WORKERS ?= 2
 
 PYTEST := $(BIN)/python -m pytest
 LINT := $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/hadolint Dockerfile

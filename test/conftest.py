@@ -1,4 +1,4 @@
-"""In which order workers take the tests (pytest -n 3 --dist loadfile), and where compiled kernels are.
+"""In which order workers take the tests (pytest -n 2 --dist loadfile), and where compiled kernels are.
 
 Without workers the order is pytest's own.
 """
@@ -23,13 +23,9 @@ from morphit_ros.robot.packages import resolve_uri
 # Tests have caches of their own, but compile no kernels anew.
 os.environ.setdefault("MORPHIT_KERNELS", str(cache_directory("kernels")))
 
-# Folders whose tests start nodes and wait for what they do. One worker runs them all: two graphs of nodes at once, on
-# two cores, leave some of them without a processor for longer than a robot may be silent. They wait more than they
-# compute, and whatever else runs takes what they leave.
-WAITING = ("ros", "bringup")
-LOWEST_PRIORITY = 19
-# Folders whose tests start browsers, which draw with all processors: one worker, too.
-BROWSERS = ("display",)
+# Folders whose tests start nodes and browsers and wait for what they do. One worker runs them all: two graphs of nodes
+# at once on two cores leave some of them without a processor for longer than a robot may be silent.
+WAITING = ("ros", "bringup", "display", "examples")
 # Folders whose tests render off screen, which takes long: they come first.
 RENDERING = ("bench", "simulation")
 # How many of the others a test with the mark "slow" takes as long as.
@@ -108,39 +104,29 @@ def folder_of(file: str) -> str:
 
 @pytest.hookimpl(trylast=True)  # after what -m and -k leave out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What waits, browsers, what renders, then long files: one that comes last leaves other workers with nothing."""
+    """What waits, what renders, then long files: one that comes last leaves the other workers with nothing to do."""
     if not hasattr(config, "workerinput"):
         return
     lengths = Counter[str]()
     for item in items:
         lengths[file_of(item.nodeid)] += SLOW if item.get_closest_marker("slow") else 1
 
-    def rank(item: pytest.Item) -> tuple[bool, bool, bool, int]:
+    def rank(item: pytest.Item) -> tuple[bool, bool, int]:
         file = file_of(item.nodeid)
-        folder = folder_of(file)
-        return folder not in WAITING, folder not in BROWSERS, folder not in RENDERING, -lengths[file]
+        return folder_of(file) not in WAITING, folder_of(file) not in RENDERING, -lengths[file]
 
     items.sort(key=rank)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Beside what waits, the rest has the lowest priority, with the processes that it starts."""
-    waits = folder_of(file_of(item.nodeid)) in WAITING
-    if hasattr(item.config, "workerinput") and not waits and os.nice(0) < LOWEST_PRIORITY:
-        os.nice(LOWEST_PRIORITY)
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Files stay whole; those that wait are on one worker, and those with browsers."""
+    """Files stay whole, and those that wait on one worker."""
     from xdist.scheduler import LoadFileScheduling
 
     class OneGraphAtATime(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = file_of(nodeid)
-            folder = folder_of(file)
-            return "waiting" if folder in WAITING else "browsers" if folder in BROWSERS else file
+            return "waiting" if folder_of(file) in WAITING else file
 
     return OneGraphAtATime(config, log) if config.getvalue("dist") == "loadfile" else None
 
