@@ -155,8 +155,7 @@ class Cell:
         return self.graph.send_goal(interfaces.EXECUTE_GRASP, goal, feedback=feedback)
 
     def start_moving(self):
-        """A grasp on its way to the object, held up where that begins, or it might end too soon: its goal."""
-        self.robot.scale = 0.0
+        """A grasp on its way to the object: the handle of its goal."""
         handle = self.graph.start_goal(interfaces.EXECUTE_GRASP, goal_for(top_grasp()))
         assert handle.accepted
         self.graph.wait_until(lambda: self.robot.moving, what="the first motion")
@@ -169,6 +168,11 @@ class QuickCell(Cell):
 
     def start(self, robot, **parameters):
         super().start(robot.description, **{"robot": robot.file, **QUICK, **parameters})
+
+    def start_moving(self):
+        """The same, held up where the motion begins, or it might end too soon."""
+        self.robot.scale = 0.0
+        return super().start_moving()
 
 
 @pytest.fixture
