@@ -439,7 +439,7 @@ class HeapClearing:
         if failed.weighed is not None:
             weight = failed.weighed.moved(cell.T_world_base)
             view = replace(view, mass=weight.mass, center_of_mass=weight.center)
-        planner = grasp_method("morphit", config=PlannerConfig(unseen_last=True))
+        planner = grasp_method("morphit", config=PlannerConfig(unseen_last=True, assumed_load=False))
         others = [cell.T_world_base @ pose for pose in failed.grasps]
         plan = job.plan(cell, view, planner, 1000 * self._number + self._looks, others)
         attempt.computing["plan_grasp"] = time.perf_counter() - began

@@ -64,7 +64,7 @@ CLEARING: Mapping[str, Any] = {
 # camera sees, than what stands on the table.
 _WHEN_CLEARING: dict[str, dict[str, Any]] = {
     "scene_perception": {"objects.split_touching": True},
-    "grasp_planning": {"unseen_last": True},
+    "grasp_planning": {"unseen_last": True, "assumed_load": False},
     "grasp_execution": {**CLEARING, "put_off_unseen": 2},
 }
 

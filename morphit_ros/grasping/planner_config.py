@@ -104,6 +104,11 @@ class PlannerConfig(Config):
         choices=("free", "occupied"),
     )
     unseen_last: bool = parameter(False, "Rank grasps that touch sides that no camera saw after all others")
+    assumed_load: bool = parameter(
+        True,
+        "Of what nobody has weighed rank grasps by what hard pads hold of the assumed mass; not in heaps, where the "
+        "centre of what shows is not the object's",
+    )
     workers: int = parameter(2, "Threads", minimum=1, maximum=64)
     disf: DisfConfig = nested(DisfConfig)
     weights: ScoreWeights = nested(ScoreWeights)

@@ -536,6 +536,7 @@ def test_a_table_is_cleared_with_objects_taken_apart_and_without_holding_each_fo
     assert cleared["grasp_execution"].parameters["slip.rate"] == 0.02
     assert cleared["grasp_execution"].parameters["put_off_unseen"] == 2
     assert cleared["grasp_planning"].parameters["unseen_last"] is True
+    assert cleared["grasp_planning"].parameters["assumed_load"] is False
     assert cleared["workcell_sim"].parameters["heap"] is True
     assert "objects.split_touching" not in picked["scene_perception"].parameters
     assert "hold_time" not in picked["grasp_execution"].parameters

@@ -71,13 +71,17 @@ def test_a_light_thing_is_ranked_as_if_nobody_had_weighed_it():
 
 def test_what_nobody_has_weighed_is_gripped_where_the_assumed_weight_is_held():
     turned = {}
-    for mass in (0.02, 0.9):
-        config = PlannerConfig(assumed_mass=mass, normals="given", complete=False, rounds=1, workers=1)
+    for mass, counts in ((0.02, True), (0.9, True), (0.9, False)):
+        config = PlannerConfig(
+            assumed_mass=mass, assumed_load=counts, normals="given", complete=False, rounds=1, workers=1
+        )
         grasps = plan_grasps(drill(), HAND, config, TABLE, center_of_mass=np.array(CENTER)).grasps
         pose = grasps[0].T_world_gripper
-        turned[mass] = abs(np.cross(np.array(CENTER) - pose[:3, 3], UP) @ pose[:3, 1])
+        turned[mass, counts] = abs(np.cross(np.array(CENTER) - pose[:3, 3], UP) @ pose[:3, 1])
     # Its handle is 70 mm from the centre.
-    assert turned[0.9] < 0.5 * turned[0.02]
+    assert turned[0.9, True] < 0.5 * turned[0.02, True]
+    # Not in heaps, where that centre is a guess.
+    assert turned[0.9, True] < 0.9 * turned[0.9, False]
 
 
 def test_a_completion_that_knows_mass_and_centre_counts_as_weighed():

@@ -78,7 +78,10 @@ def score_candidates(
     }
     torsion = torsion_held(contacts, config.friction, gripper.max_force)
     figures = {"lever": lever, "load": load, "torsion": torsion, "angle": angle, "overlap_area": contacts.overlap}
-    scores = weighted_score(terms, config.weights) * _held_well(load)
+    by_load = scene.weighed or config.assumed_load
+    scores = weighted_score(terms, config.weights)
+    if by_load:
+        scores *= _held_well(load)
     best = np.sort(np.argsort(-scores, kind="stable")[: config.robust_candidates])
     poses, contacts = poses.select(best), contacts.select(best)
     terms = {name: values[best] for name, values in terms.items()}
@@ -114,8 +117,10 @@ def score_candidates(
         *where, config.friction, gripper.max_force, mass, np.sqrt(line * figures["torsion"]),
         GRAVITY * mass * config.center_error,
     )  # fmt: skip
-    # Not a term: the floor of terms would let a good contact make up for a torque that nothing holds.
-    scores = weighted_score(terms, config.weights) * _held_well(hard_load)
+    scores = weighted_score(terms, config.weights)
+    if by_load:
+        # Not a term: the floor of terms would let a good contact make up for a torque that nothing holds.
+        scores *= _held_well(hard_load)
     if scene.weighed:
         figures |= {"torque": gravity_torque(*where, mass), "hard_load": hard_load}
     return poses, Ranking(scores, terms, figures)
