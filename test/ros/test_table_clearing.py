@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
 
 import json
+import sys
 
 import numpy as np
 
@@ -17,7 +18,10 @@ from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.scene.messages import message_from_objects, wanted_number
 
 pytestmark = pytest.mark.ros
-CLIENT = {"place": "region", "region": [0.4, -0.4, 0.0, 0.0], "region_size": [0.3, 0.3], "clear": True}
+CLIENT = [
+    sys.executable, "-m", "morphit_ros.nodes.pick_client", "--ros-args", "-p", "place:=region",
+    "-p", "region:=[0.4, -0.4, 0.0, 0.0]", "-p", "region_size:=[0.3, 0.3]", "-p", "clear:=true",
+]  # fmt: skip
 
 
 class Cell:
@@ -125,15 +129,14 @@ class Cell:
 def clear(graph, tmp_path):
     made = []
 
-    def run(status, *arguments, client=CLIENT, robot="panda", **options):
+    def run(status, *arguments, words=(), robot="panda", **options):
         cell = Cell(graph, *arguments, **options)
         made.extend(cell.servers)
         graph.start("task_execution", robot=robot)
-        report = tmp_path / "report.json"
-        process = graph.start("pick_client", report=report, **client)
-        graph.wait_until(report.exists, what="the report")
-        assert process.wait() == status, process.output
-        return cell, json.loads(report.read_text())
+        client = graph.run([*CLIENT, *words, "-p", f"report:={tmp_path / 'report.json'}"])
+        graph.wait_until(lambda: (tmp_path / "report.json").exists(), what="the report")
+        assert client.wait() == status, client.output
+        return cell, json.loads((tmp_path / "report.json").read_text())
 
     yield run
     for server in made:
@@ -173,8 +176,8 @@ def test_what_cannot_be_picked_as_it_lies_is_pushed_first(clear):
 
 @pytest.mark.parametrize("bin_there", [True, False])
 def test_over_a_bin_it_is_let_go_of_elsewhere_where_one_place_has_no_room(clear, bin_there):
-    client = {**CLIENT, "region": [0.4, -0.4, 0.2 if bin_there else 0.0, 0.0]}
-    cell, report = clear(0, [(0.5, 0.0)], client=client, refuses=int(bin_there))
+    words = ["-p", f"region:=[0.4, -0.4, {0.2 if bin_there else 0.0}, 0.0]"]
+    cell, report = clear(0, [(0.5, 0.0)], words=words, refuses=int(bin_there))
     assert report["cleared"] == report["attempts"] == 1
     if not bin_there:
         assert cell.regions == [((0.4, -0.4, 0.0), [0.3, 0.3])]
