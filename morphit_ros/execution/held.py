@@ -97,10 +97,7 @@ class HeldGrasp:
     @property
     def shapes(self) -> list[Array]:
         """What it takes up, (N, 3) each: with all that is uncertain of a turn, then without, then as if it had not."""
-        shapes = [self.room, self.hanging, self.points]
-        return [
-            shape for number, shape in enumerate(shapes) if not any(shape is later for later in shapes[number + 1 :])
-        ]
+        return [self.room, self.hanging, self.points] if self.turn_deviation else [self.points]
 
     def _turned(self, angle: float) -> Array:
         return np.asarray(self.points @ matrix_from_rpy((0.0, angle, 0.0)).T)

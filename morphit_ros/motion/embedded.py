@@ -109,8 +109,8 @@ class EmbeddedConfig(Config):
     )
 
 
-class _Model(NamedTuple):
-    """What can touch what: an environment, and it as spheres and as what paths are proven against."""
+class _Setting(NamedTuple):
+    """What can touch what: an environment, with the arm as spheres in it, and as what paths are proven against."""
 
     environment: Environment
     contacts: CollisionModel
@@ -171,7 +171,7 @@ class EmbeddedBackend:
         )
         self._environment, self._solids = Environment(), World()
         self._of_lines: tuple[dict[str, Body], CollisionModel] | None = None
-        self._roomy: _Model | None = None
+        self._roomy: _Setting | None = None
         self._unavoidable: set[Pair] = set()
         self._links_exempt = srdf_pairs(srdf) | _neighbours(description)
         self._rebuild()
@@ -312,31 +312,31 @@ class EmbeddedBackend:
         self._exempt |= self._environment.exempt_pairs(
             links, self._fixed_links, self._tip_links, self.robot.touch_links
         )
-        self._tight, self._roomy = self._model_of(self._environment, self.config.touch_clearance), None
+        self._tight, self._roomy = self._setting_of(self._environment, self.config.touch_clearance), None
         self._contacts, self._of_lines = self._tight.contacts, None
 
-    def _model_of(self, environment: Environment, lower: float) -> _Model:
-        """What can touch what in an environment whose table is lower for hand and held objects."""
+    def _setting_of(self, environment: Environment, lower: float) -> _Setting:
+        """What can touch what in an environment whose table is lower for hand and held objects by `lower` [m]."""
         contacts = self._collision_model(environment, lower)
         poses = [(name, self._T_root_base @ pose, size) for name, pose, size in contacts.slabs]
         slabs = [Solid(name, GeometryKind.BOX, pose, size) for name, pose, size in poses]
-        return _Model(environment, contacts, World([*slabs, *self._solids.solids], contacts.skipped))
+        return _Setting(environment, contacts, World([*slabs, *self._solids.solids], contacts.skipped))
 
     def _collision_model(
         self, environment: Environment, lower: float, finer: Mapping[str, Body] | None = None
     ) -> CollisionModel:
-        """The spheres of such a model, with other ones of some links."""
+        """The spheres of such a setting, with other ones of some links."""
         robot = self.robot
         return CollisionModel(
             self._kinematics, environment, robot.base_link, robot.tip_link, self._exempt, lower, finer
         )  # fmt: skip
 
-    def _with_room(self) -> _Model:
-        """The model for motions that touch nothing: with room over the table, and around what is held."""
+    def _with_room(self) -> _Setting:
+        """The setting of motions that touch nothing: with room over the table, and around what is held."""
         if self._roomy is None:
             room = self.config.free_clearance
             held = tuple(replace(item, radii=item.radii + room) for item in self._environment.attached)
-            self._roomy = self._model_of(replace(self._environment, attached=held), -room)
+            self._roomy = self._setting_of(replace(self._environment, attached=held), -room)
         return self._roomy
 
     def _line_contacts(self) -> CollisionModel:
@@ -466,9 +466,9 @@ class EmbeddedBackend:
         return {**state, **dict(zip(self.robot.arm_joints, row.tolist(), strict=True))}
 
     def _path_to_any(
-        self, touching: _Model, state: Mapping[str, float], goals: Sequence[Array], begin: float, limit: float
+        self, touching: _Setting, state: Mapping[str, float], goals: Sequence[Array], begin: float, limit: float
     ) -> MotionResult:
-        """The same by one model of what can touch what, within a limit of time from the beginning [s]."""
+        """The same in one setting, within a limit of time from the beginning [s]."""
         model = self._model(state, touching.contacts)
         among = model if self._solids.solids else None
 
@@ -498,7 +498,7 @@ class EmbeddedBackend:
         return _failed(MotionStatus.NO_PATH, plan.message, begin)
 
     def _covered(
-        self, touching: _Model, state: Mapping[str, float], goals: Sequence[Array], begin: float, limit: float
+        self, touching: _Setting, state: Mapping[str, float], goals: Sequence[Array], begin: float, limit: float
     ) -> MotionResult | None:
         """A motion that is proven free for covers of the links, None where there is none in half of the time."""
         arm = self._covers()

@@ -38,7 +38,7 @@ class Ranking:
 
     Attributes:
         scores: (S,) weighted geometric mean of the terms, less by what hard pads do not hold safely of the weight: of
-            an object of unknown mass that which the configuration assumes.
+            an object of unknown mass that which the configuration assumes, if `assumed_load` says so.
         terms: name as in `ScoreWeights` → (S,) in [0, 1], higher is better.
         figures: name → (S,) what people read: lever [m], load, torsion [N m], closure, angle
             [rad], overlap [m²], seen; of an object whose mass and centre of mass are known torque [N m] and hard_load.
@@ -109,20 +109,20 @@ def score_candidates(
     terms["closure"] = np.clip(closure / 0.2, 0.0, 1.0)
     # What holds in the worst case is good; of those that do not, the fewer failing copies the better.
     terms["robust"] = 0.5 * share + 0.5 * np.clip(2.0 * worst, 0.0, 1.0)
-    where = contacts, poses.rotations, poses.translations, scene.center_of_mass, up
-    # What a cloud says of hard pads is uncertain, and of many grasps the most overrated would be the best: what they
-    # hold is taken half-way, in logarithms, to what pads hold that are pressed along a line.
-    line = 2.0 * config.friction * gripper.max_force * 0.25 * min(gripper.pad_width, gripper.pad_height)
-    hard_load = gravity_load(
-        *where, config.friction, gripper.max_force, mass, np.sqrt(line * figures["torsion"]),
-        GRAVITY * mass * config.center_error,
-    )  # fmt: skip
     scores = weighted_score(terms, config.weights)
     if by_load:
+        where = contacts, poses.rotations, poses.translations, scene.center_of_mass, up
+        # What a cloud says of hard pads is uncertain, and of many grasps the most overrated would be the best: what
+        # they hold is taken half-way, in logarithms, to what pads hold that are pressed along a line.
+        line = 2.0 * config.friction * gripper.max_force * 0.25 * min(gripper.pad_width, gripper.pad_height)
+        hard_load = gravity_load(
+            *where, config.friction, gripper.max_force, mass, np.sqrt(line * figures["torsion"]),
+            GRAVITY * mass * config.center_error,
+        )  # fmt: skip
         # Not a term: the floor of terms would let a good contact make up for a torque that nothing holds.
         scores *= _held_well(hard_load)
-    if scene.weighed:
-        figures |= {"torque": gravity_torque(*where, mass), "hard_load": hard_load}
+        if scene.weighed:
+            figures |= {"torque": gravity_torque(*where, mass), "hard_load": hard_load}
     return poses, Ranking(scores, terms, figures)
 
 
