@@ -1,7 +1,7 @@
 """Morphing covers: the paper's cases, cost of a step against nodes, solvers of the programme, motor placement.
 
-    python benchmarks/cover.py [--data DIR] [--tables cases seeds forecast limits detours cost solvers placement open]
-                               [--largest 60] [--seeds 5] [--drawn 200] [--shapes 16] [--only TEXT ...]
+    python benchmarks/cover.py [--data DIR] [--tables cases seeds forecast limits detours folds cost solvers placement
+                               open] [--largest 60] [--seeds 5] [--drawn 200] [--shapes 16] [--only TEXT ...]
                                [--json FILE] [--images DIR]
 
 Process time on one core after a warm-up. `--data` is the folder whose cover/ has the published start states; without,
@@ -30,6 +30,7 @@ sys.path[:0] = [str(ROOT)]
 import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
+from morphit_bench.cover.folds import beside_mount, flap, fold, least_remainder, tilt, wander  # noqa: E402
 from morphit_bench.data_option import add_data  # noqa: E402
 from morphit_ros.cover import (  # noqa: E402
     ControllerConfig,
@@ -47,9 +48,9 @@ from morphit_ros.cover.control.limits import fill_joint_turns, fold_cosines  # n
 from morphit_ros.cover.control.quadratic_program import make_solver  # noqa: E402
 from morphit_ros.cover.detour import DetourConfig, plan_detours  # noqa: E402
 from morphit_ros.cover.goals.surfaces import MeshTarget  # noqa: E402
-from morphit_ros.cover.goals.targets import HeightTarget  # noqa: E402
+from morphit_ros.cover.goals.targets import DetourTarget, HeightTarget  # noqa: E402
 from morphit_ros.cover.kinematics.null_space import NullSpaceSolver  # noqa: E402
-from morphit_ros.cover.kinematics.start import lay_on_surface  # noqa: E402
+from morphit_ros.cover.kinematics.start import lay_on_surface, roll  # noqa: E402
 from morphit_ros.cover.noise import PAPER_NOISE  # noqa: E402
 from morphit_ros.cover.plant import CoverPlant  # noqa: E402
 from morphit_ros.errors import InvalidInputError, MissingDependencyError  # noqa: E402
@@ -271,6 +272,77 @@ def bench_detours(data: Path | None, drawn: int, shapes: int, only: list[str] | 
 
 # Shapes that the paper's 4 x 8 cover is told to take.
 _THIGH = ("3*(x - 0.07)**2 - 3*y**2 - 3*0.07**2 + 0.055", "7*(x - 0.07)**2 - 7*0.07**2 + 0.055", "3*y**2 + 0.055")
+
+
+def bench_folds(data: Path | None, seeds: int) -> dict[str, Any]:
+    """What stands between the paper's 4 x 8 cover and its third shape: is there a configuration, and a way to it?"""
+    case, side = load_case("4x8", data), beside_mount()
+    cover, goal = case.cover, HeightTarget(_THIGH[2])
+
+    def errors(state: CoverState) -> tuple[float, float]:
+        """Mean angle [degrees] of the nodes before the mount, and of those behind it."""
+        sample = goal.sample(state.positions(cover), 0.0)
+        angles = np.degrees(np.arccos(np.clip(np.einsum("ij,ij->i", state.normals(), sample.normals), -1.0, 1.0)))
+        column = np.arange(cover.node_count) % cover.cols
+        return float(angles[column < 4].mean()), float(angles[column > 4].mean())
+
+    quick = replace(case.controller, variation_weight=5.0, rate_limit=0.35)
+    ended = simulate_cover(
+        cover, roll(cover, float(np.radians(12.0))), goal, SimulationConfig(3.0, forecast_time=0.0), quick
+    )
+    print(f"\nconfiguration on the third shape: {np.degrees(ended.mean_angle(3.0)):.4f}°, "
+          f"{1e3 * ended.mean_distance(3.0):.2f} mm, condition {ended.conditions[-1]:.3g}; "
+          f"folds of zero: remainder at least {least_remainder():.3f}")  # fmt: skip
+    before = simulate_cover(cover, case.state, case.target, SimulationConfig(15.0, forecast_time=0.0), case.controller)
+    walks = []
+    print(
+        "walks of one side      start [°]  seed  steps  folds [°]       changes of sign, greatest flap and tilt there"
+    )
+    for name, state in (("at 15 s", before.state), ("third shape", ended.state)):
+        rotations = state.rotations.reshape(4, 8, 3, 3)[:, 4:].reshape(16, 3, 3)
+        start = CoverState(np.ascontiguousarray(side.T_world_base[:3, :3] @ rotations[0].T @ rotations), np.zeros(3))
+        for drift in (0.0, 0.7):
+            for seed in range(3):
+                way = [start.rotations, *wander(side, start, seed, 300, drift)]
+                folds = np.degrees([fold(each) for each in way])
+                # Of the two configurations of a change the one nearer to zero.
+                signs = np.flatnonzero(folds[1:] * folds[:-1] < 0.0)
+                changes = [way[k + int(abs(folds[k + 1]) < abs(folds[k]))] for k in signs]
+                flaps = [float(np.linalg.norm(flap(each))) for each in changes]
+                tilts = [tilt(each) for each in changes]
+                walks.append(
+                    {
+                        "start": name, "drift": drift, "seed": seed, "steps": len(way) - 1,
+                        "folds": [folds.min(), folds.max()], "flaps": flaps, "tilts": tilts,
+                    }
+                )  # fmt: skip
+                print(
+                    f"{name:<12} drift {drift:3.1f} {folds[0]:8.1f} {seed:5d} {len(way) - 1:6d}  {folds.min():6.1f} to "
+                    f"{folds.max():5.1f}   {len(changes):4d}  {max(flaps, default=0.0):.4f}  "
+                    f"{max(tilts, default=0.0):.5f}",
+                    flush=True,
+                )
+    ends = np.array([15.0, 21.5])
+    ways = {
+        "straight": case.target,
+        "over a flat cylinder": DetourTarget(case.target, HeightTarget("0.7*y**2 + 0.055"), *ends),
+    }
+    runs = []
+    for name, target in ways.items():
+        for weight in (case.controller.variation_weight, 5.0):
+            controller = replace(case.controller, variation_weight=weight)
+            found = []
+            for noise, seed in [(None, 0), *((PAPER_NOISE, seed) for seed in range(seeds))]:
+                run = simulate_cover(
+                    cover, case.state, target, SimulationConfig(25.0, forecast_time=0.0), controller, noise, seed
+                )
+                found.append(errors(run.state))
+            near = np.array(found) < 1.0
+            runs.append({"way": name, "variation_weight": weight, "errors": found})
+            print(f"{name}, variation_weight {weight:g}: within 1° before the mount {near[:, 0].sum()}, behind "
+                  f"{near[:, 1].sum()}, both {near.all(axis=1).sum()} of {len(found)}; "
+                  f"{np.round(found, 2).tolist()}", flush=True)  # fmt: skip
+    return {"walks": walks, "runs": runs}
 
 
 def bench_limits(count: int) -> dict[str, Any]:
@@ -562,7 +634,7 @@ def _rows(motors: np.ndarray) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data(parser, "cover", optional=True)
-    tables = ("cases", "seeds", "forecast", "limits", "detours", "cost", "solvers", "placement", "open")
+    tables = ("cases", "seeds", "forecast", "limits", "detours", "folds", "cost", "solvers", "placement", "open")
     parser.add_argument("--tables", nargs="+", choices=tables, default=list(tables))
     parser.add_argument("--seeds", type=int, default=5, help="of the noise in the table of seeds")
     parser.add_argument("--drawn", type=int, default=200, help="targets of the table of limits; of forecasts a 32nd")
@@ -584,6 +656,8 @@ def main() -> None:
         results["limits"] = bench_limits(options.drawn)
     if "detours" in options.tables:
         results["detours"] = bench_detours(starts, max(1, options.drawn // 32), options.shapes, options.only)
+    if "folds" in options.tables:
+        results["folds"] = bench_folds(starts, options.seeds)
     if "cost" in options.tables:
         results["cost"] = bench_cost(options.largest)
         if options.images:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cover_samples import bowl, published, random_rotation
+from scipy.spatial.transform import Rotation
 
 from morphit_bench.cover import maximal
+from morphit_bench.cover.folds import beside_mount, flap, fold, least_remainder, tilt, tilt_of_flap, wander
 from morphit_ros.cover import Cover, CoverState
 from morphit_ros.cover.actuation.motors import motor_rates
 from morphit_ros.cover.control.limits import fill_fold_rates, fill_joint_rates, fold_cosines
@@ -233,3 +235,35 @@ def test_impossible_covers_are_refused(arguments: dict, name: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
         Cover(**arguments)
     assert refused.value.name == name
+
+
+def test_the_fold_behind_a_strip_beside_a_mount_changes_sign_where_flaps_are_flat() -> None:
+    """Between the signs lies one point, the apex of a cone: docs/covers.md, the paper's third shape of 4 x 8."""
+    assert least_remainder() > 0.2
+    cover = beside_mount()
+    # Cylinders with that fold: of 9 motions, motors for which exist, there are 11 where it is zero.
+    for angle, motions in ((0.2, 9), (0.0, 11), (-0.2, 9)):
+        turned = np.cumsum([0.0, 0.25, angle, 0.15])
+        cylinder = np.tile(Rotation.from_rotvec(np.outer(turned, [0.0, -1.0, 0.0])).as_matrix(), (4, 1, 1))
+        assert fold(cylinder) == pytest.approx(angle, abs=1e-12)
+        assert NullSpaceSolver(cover).basis(cylinder).shape[1] == motions
+    line = cover.T_world_base[:3, 1]
+    for angle in (0.3, -0.3):
+        start = roll(cover, angle)
+        np.testing.assert_allclose(fold(start.rotations), angle)
+        for drift in (0.0, 0.7):
+            way = list(wander(cover, start, seed=1, steps=120, drift=drift))
+            assert len(way) > 100
+            for rotations in way:
+                # The strip's middle nodes turn about the mount's line as one: what the equations stand on.
+                np.testing.assert_allclose(rotations[[5, 9], :, 1], [line, line], atol=1e-6)
+                assert tilt(rotations) == pytest.approx(tilt_of_flap(rotations), abs=1e-7)
+                assert tilt(rotations) > -1e-8
+            folds = np.array([fold(rotations) for rotations in way])
+            flaps = np.array([np.linalg.norm(flap(rotations)) for rotations in way])
+            if drift:
+                assert np.abs(folds).min() < 0.05
+                assert flaps[np.abs(folds) < 0.02].max(initial=0.0) < 0.1
+            else:
+                assert (np.sign(folds) == np.sign(angle)).all()
+                assert flaps.max() > 0.01
