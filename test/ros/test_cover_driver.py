@@ -217,6 +217,16 @@ def test_an_error_of_a_step_closes_the_gate(bench_of):
     assert bench.wire.sent[-1] == ZEROS
 
 
+def test_whoever_reads_the_last_stops_is_not_disturbed_by_the_next_one():
+    driver = Bench().driver
+    for stop in [Stop.STALE, Stop.OVERRUN] * 5:
+        driver._note(Cycle(np.zeros(2), stop, "", 0.0, None, None))
+    reading = iter(driver.stop_times)
+    next(reading)
+    driver._note(Cycle(np.zeros(2), Stop.NO_TARGET, "", 0.0, None, None))
+    assert len(list(reading)) == 7 and len(driver.stop_times) == 8 and driver.stops == 11
+
+
 def test_an_error_of_publishing_is_told(bench_of):
     bench = bench_of(state_timeout=100.0, overrun_limit=100.0).turning()
     bench.wire.error = RuntimeError("no publisher")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -155,7 +154,8 @@ class CoverDriver:
         self.cycle: Cycle | None = None
         self.fault = ""
         self.received = self.ignored = self.stops = self.saves = 0
-        self.stop_times: deque[float] = deque(maxlen=8)
+        # Made anew at each stop: others read it meanwhile.
+        self.stop_times: tuple[float, ...] = ()
 
     # The executor's thread
 
@@ -266,7 +266,7 @@ class CoverDriver:
     def _note(self, cycle: Cycle) -> None:
         if cycle.stop is not None and (self.cycle is None or self.cycle.stop is not cycle.stop):
             self.stops += 1
-            self.stop_times.append(time.monotonic())
+            self.stop_times = (*self.stop_times[-7:], time.monotonic())
         # Errors and figures of the last step stay to be seen while motors stand still.
         self.cycle = cycle
 
