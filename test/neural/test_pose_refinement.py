@@ -209,15 +209,30 @@ def test_a_single_wrong_pose_is_left_out_and_named() -> None:
 
 def test_stray_pixels_are_cleaned_and_clean_masks_are_kept() -> None:
     stray = MASKS ^ (np.random.default_rng(0).random(MASKS.shape) < 0.05)
-    cleaned, share = clean_masks(stray)
-    assert 0.03 < share < 0.07
+    cleaned, share, taken = clean_masks(stray)
+    assert 0.03 < share < 0.07 and (taken == 0.0).all()
     assert (cleaned != MASKS).mean() < 0.01
-    kept, share = clean_masks(MASKS)
+    kept, share, _ = clean_masks(MASKS)
     assert share == 0.0 and kept is MASKS
     # Lines a pixel wide have no majority, and stay.
     thin = np.zeros((2, 64, 64), dtype=np.bool_)
     thin[:, 32, 5:60] = True
     assert clean_masks(thin)[1] == 0.0
+
+
+def test_what_cleaning_cuts_off_is_told() -> None:
+    """A stem of two pixels breaks: the message names the view, and so does the refusal of what then disagrees."""
+    masks = MASKS ^ (np.random.default_rng(0).random(MASKS.shape) < 0.05)
+    masks[4] = False
+    masks[4, 20:40, 20:40] = masks[4, 20:40, 48:56] = True
+    agreed = agreed_views(images(TRUE, masks), "given")
+    assert clean_masks(masks)[2][4] == pytest.approx(160 / 560, abs=0.02)
+    assert any("has cut a part off the masks of views 4 (" in note for note in agreed.notes)
+    refused = agreed.explained(InvalidInputError("T_world_camera", "contradictions", "none", "Check the poses."))
+    assert "Cleaning stray pixels has cut a part off the masks of views 4" in str(refused)
+    assert str(refused).endswith("Check the poses.")
+    clean = agreed_views(images(TRUE), "given")
+    assert clean.explained(refused) is refused
 
 
 def test_hand_held_depths_give_the_object(tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -254,6 +269,8 @@ def test_disagreement_that_stays_is_stated() -> None:
     assert exact.threshold is not None and off.threshold is not None
     results = [inertial_properties(r.field, density=1e3, threshold=r.threshold) for r in (exact, off)]  # type: ignore[arg-type]
     assert off.threshold.disagreement > exact.threshold.disagreement  # type: ignore[attr-defined]
+    assert exact.threshold.offsets is None  # type: ignore[attr-defined]
+    assert off.threshold.offsets.volume > 0.05  # type: ignore[attr-defined]
     assert results[1].mass_error / results[1].mass > 1.1 * results[0].mass_error / results[0].mass
     assert abs(results[1].volume - results[0].volume) < 2.0 * results[1].mass_error / 1e3
 

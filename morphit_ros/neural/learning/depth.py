@@ -17,11 +17,12 @@ from morphit_ros.neural.field import DensityField
 from morphit_ros.neural.learning.carved_grid import carve_grid
 from morphit_ros.neural.learning.config import DepthLearningConfig
 from morphit_ros.neural.learning.doubted_poses import PoseDoubt, doubt_poses
+from morphit_ros.neural.learning.measured_offsets import offset_deviation
 from morphit_ros.neural.learning.result import LearningResult, LearningStatus, Progress
 from morphit_ros.neural.learning.walled_grid import WalledGrid, carve_walls
 from morphit_ros.neural.solid.extraction import SolidConfig
 from morphit_ros.neural.solid.search import find_object
-from morphit_ros.neural.solid.silhouette_hull import HullThreshold, pixel_size
+from morphit_ros.neural.solid.silhouette_hull import HullThreshold, MomentDeviation, pixel_size
 from morphit_ros.neural.solid.thresholds import Threshold
 from morphit_ros.neural.views.agreement import AgreedViews, agreed_views
 from morphit_ros.neural.views.carving import DepthHull
@@ -66,7 +67,10 @@ def learn_from_depths(
         walled = config.method == "grid" and _walled(depths)
     bounds = depth_bounds(depths)
     if config.check_poses:
-        check_depths(depths, bounds)
+        try:
+            check_depths(depths, bounds)
+        except InvalidInputError as error:
+            raise agreed.explained(error) from None
     doubt = doubt_poses(depths, bounds, config.poses)
     notes = agreed.notes if doubt is None else (*agreed.notes, doubt.note)
     hull = DepthHull(depths)
@@ -96,7 +100,7 @@ def learn_from_depths(
         pixel = pixel_size(depths, field.bounds.mean(axis=0))
         sided = HullThreshold(
             half.value, *half.range, 1.0, None, pixel, agreed.disagreement, agreed.drift, agreed.scale,
-            deviation if walled else None, None if doubt is None else doubt.moments,
+            deviation if walled else None, *_unsure(field, half.value, depths, pixel, agreed, doubt),
         )  # fmt: skip
         return LearningResult(LearningStatus.CONVERGED, message, field, none, threshold=sided, notes=notes)
     assert grid is not None
@@ -147,6 +151,23 @@ def _threshold(
         return None
     pixel = pixel_size(depths, field.bounds.mean(axis=0))
     return HullThreshold(
-        found.value, *found.range, found.agreement, None, pixel, agreed.disagreement, agreed.drift, agreed.scale,
-        poses=None if doubt is None else doubt.moments,
+        found.value, *found.range, found.agreement, None, pixel, agreed.disagreement, agreed.drift, agreed.scale, None,
+        *_unsure(field, found.value, depths, pixel, agreed, doubt),
     )  # fmt: skip
+
+
+def _unsure(
+    field: DensityField,
+    threshold: float,
+    depths: PosedDepths,
+    pixel: float,
+    agreed: AgreedViews[PosedDepths],
+    doubt: PoseDoubt | None,
+) -> tuple[MomentDeviation | None, MomentDeviation | None]:
+    """What poses may be off by that the views cannot tell; else, what the measured points say of the surface."""
+    if doubt is not None:
+        return doubt.moments, None
+    # Where views agree, points lie beside the surface by the noise of depths, in a thin wall more without than within.
+    if agreed.disagreement == 0.0 and agreed.drift == 0.0:
+        return None, None
+    return None, offset_deviation(field, threshold, np.concatenate(depths.surface_points()), pixel)

@@ -74,9 +74,12 @@ def learn_from_images(
     derived = images.masks is None
     agreed = agreed_views(images, config.poses) if config.check_poses else AgreedViews(images)
     images = agreed.views
-    bounds = image_bounds(images)
-    if config.check_poses:
-        check_images(images, bounds)
+    try:
+        bounds = image_bounds(images)
+        if config.check_poses:
+            check_images(images, bounds)
+    except InvalidInputError as error:
+        raise agreed.explained(error) from None
     images = with_masks(images)
     doubt = doubt_poses(images, bounds, config.poses)
     extent = bounds[1] - bounds[0]

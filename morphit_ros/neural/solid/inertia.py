@@ -46,6 +46,10 @@ _UNEVEN = 0.3
 _LEAST_THICKNESS = 2.0
 # Views that disagree by more of a pixel, beyond its rounding, are mentioned.
 _MOST_DISAGREEMENT = 0.3
+# Separate pieces of a larger share of the volume are mentioned, and may belong to what views showed.
+_DROPPED = 0.01
+# What measured points change of the volume is mentioned if it is more.
+_MOST_OFFSET = 0.25
 # Share of a solid without any sample that is mentioned.
 _UNSAMPLED = 0.01
 # Cells along the longest side when only the effect of the threshold is looked for.
@@ -180,7 +184,7 @@ def inertial_properties(
         field = source.field if isinstance(source, Solid) else cast(DensityField, source)
         fine, coarse = _density_moments(field)
         return _properties(fine, [difference(fine, coarse)], mass, density, kind, None, _cut_off(field))
-    solid = source if isinstance(source, Solid) else extract_solid(cast(DensityField, source), threshold, config)
+    solid = source if isinstance(source, Solid) else _extracted(cast(DensityField, source), threshold, config)
     # Cells cut by a smooth surface err with the square of their size.
     errors = [difference(solid.moments, solid.coarse_moments) / 3.0]
     low, high = solid.threshold.range
@@ -198,9 +202,11 @@ def inertial_properties(
         )
     if solid.filled_volume > 0.01 * solid.volume:
         remarks.append(f"{solid.filled_volume / solid.volume:.0%} of the volume was hollow and counts as filled")
-    if solid.dropped_volume > 0.01 * solid.volume:
+    if solid.dropped_volume > _DROPPED * solid.volume:
         remarks.append(f"separate pieces of {solid.dropped_volume / solid.volume:.0%} of the volume were left out")
     if isinstance(solid.threshold, HullThreshold):
+        if solid.dropped_volume > _DROPPED * solid.volume:
+            errors.append(_dropped_effect(solid))
         errors += _hull_effects(solid, solid.threshold)
         remarks += _off_hull(solid, solid.threshold) + _pose_remarks(solid.threshold)
         if solid.threshold.walls is None and (thickness := _mean_thickness(solid)) < (
@@ -238,6 +244,18 @@ def inertial_properties(
         )
     properties = _properties(solid.moments, errors, mass, density, Weighting.SOLID, seen, tuple(remarks))
     return replace(properties, readings=tuple(_body_reading(reading, mass, density) for reading in readings))
+
+
+def _extracted(field: DensityField, threshold: float | Threshold | None, config: SolidConfig | None) -> Solid:
+    """The solid; where there is none because what was learned is in shreds, the refusal says so."""
+    try:
+        return extract_solid(field, threshold, config)
+    except InvalidInputError as error:
+        words = _offset_words(threshold) if isinstance(threshold, HullThreshold) else ""
+        if not words:
+            raise
+        remedy = f"{words[0].upper()}{words[1:]}."
+        raise InvalidInputError(error.name, error.value, error.bound, remedy) from None
 
 
 def _body_reading(reading: Reading, mass: float | None, density: float | None) -> BodyReading:
@@ -305,9 +323,11 @@ def _hull_effects(solid: Solid, threshold: HullThreshold) -> list[Array]:
         errors.append(_effect(threshold.walls))
     else:
         errors = [_swelling_effect(solid, _PIXEL_SHARE * threshold.pixel)]
-    if threshold.disagreement > 0.0:
-        # The hull of views that disagree is what the most cautious of them leave.
-        errors.append(_swelling_effect(solid, threshold.disagreement))
+    # The hull of views that disagree is what the most cautious of them leave. What they measured shows the same, where
+    # there are depths, and parts that are missing as well.
+    disagreement = _swelling_effect(solid, threshold.disagreement)
+    offsets = np.zeros(4) if threshold.offsets is None else _effect(threshold.offsets)
+    errors.append(np.maximum(disagreement, offsets))
     if threshold.drift > 0.0:
         errors.append(np.array([0.0, threshold.drift, 0.0, 0.0]))
     if threshold.scale > 0.0:
@@ -329,6 +349,20 @@ def _swelling_effect(solid: Solid, depth: float) -> Array:
 def _effect(deviation: MomentDeviation) -> Array:
     """In the order of `moments.difference`."""
     return np.array([deviation.volume, deviation.center, deviation.tensor_per_volume, deviation.tensor])
+
+
+def _dropped_effect(solid: Solid) -> Array:
+    """What changes if separate pieces are of the object: what joined them may have been too thin for the views."""
+    from scipy.spatial import cKDTree
+
+    cells, step = box_cells(*np.asarray(solid.field.bounds, dtype=np.float64))
+    cells = cells[solid.field.density(cells) > solid.threshold.value]
+    others = cells[~solid.contains(cells)]
+    # Cells at the surface are of the solid itself: a thin wall has many of them. How much was left out is known.
+    away = cKDTree(solid.surface.vertices).query(others)[0] > step
+    pieces = others[away] if away.any() else others
+    each = solid.dropped_volume / max(len(pieces), 1)
+    return difference(solid.moments, combined_moments(solid.moments, pieces, each))
 
 
 def _unsampled_effects(solid: Solid, field: SampledField) -> tuple[list[Array], list[str]]:
@@ -362,6 +396,18 @@ def _mean_thickness(solid: Solid) -> float:
     return 2.0 * solid.volume / float(solid.surface.area)
 
 
+def _offset_words(threshold: HullThreshold) -> str:
+    """What measured points say against a surface; empty where that is little."""
+    if threshold.offsets is None or threshold.offsets.volume <= _MOST_OFFSET:
+        return ""
+    volume = f"{threshold.offsets.volume:.0%}" if threshold.offsets.volume < 1.0 else "as much as there is, or more,"
+    return (
+        "what was measured lies beside the surface that was learned: moved to it, the volume changes by "
+        f"{volume} and the centre by {1e3 * threshold.offsets.center:.2g} mm; parts are missing, "
+        "or as thin as poses are off: take pictures with more pixels on the object, or poses that are known better"
+    )
+
+
 def _pose_remarks(threshold: HullThreshold) -> list[str]:
     """How far views disagree, and what refined poses leave open."""
     remarks = []
@@ -370,6 +416,8 @@ def _pose_remarks(threshold: HullThreshold) -> list[str]:
             f"the views disagree by {1e3 * threshold.disagreement:.2g} mm about where the surface is: poses, masks or "
             "depths are not exact"
         )
+    if words := _offset_words(threshold):
+        remarks.append(words)
     if threshold.drift > 0.0:
         remarks.append(
             f"the poses were refined: where the object is among them is known to {1e3 * threshold.drift:.2g} mm, and "

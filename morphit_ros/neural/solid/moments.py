@@ -48,6 +48,19 @@ def mesh_moments(mesh: TriangleMesh) -> VolumeMoments:
     return VolumeMoments(abs(volume), middle + center, sign * second)
 
 
+def point_moments(points: Array, volumes: Array, nowhere: Array) -> VolumeMoments:
+    """Moments of places (N, 3) [m] that hold so much each (N,) [m^3], which may be negative.
+
+    Where they hold nothing together, the centre is `nowhere` (3,) [m].
+    """
+    volume = float(volumes.sum())
+    if volume <= 0.0:
+        return VolumeMoments(0.0, nowhere, np.zeros((3, 3)))
+    center = volumes @ points / volume
+    offsets = points - center
+    return VolumeMoments(volume, center, (offsets * volumes[:, None]).T @ offsets)
+
+
 def tensor(second_moment: Array) -> Array:
     """(3, 3) tensor of inertia ∫ (xᵀx·1 − xxᵀ) of a second moment ∫ xxᵀ (3, 3)."""
     return np.trace(second_moment) * np.eye(3) - second_moment

@@ -10,7 +10,7 @@ import numpy as np
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.fields.grid import grid_nodes
-from morphit_ros.neural.solid.moments import VolumeMoments
+from morphit_ros.neural.solid.moments import VolumeMoments, point_moments
 from morphit_ros.neural.solid.thresholds import Threshold
 from morphit_ros.neural.views.carving import DepthHull, Silhouettes
 from morphit_ros.neural.views.posed_views import PosedViews
@@ -54,6 +54,7 @@ class HullThreshold(Threshold):
         scale: by what share of its size the focal length may have made the object too large or small.
         walls: of a field whose walls have two sides that were learned apart, how well; None of any other.
         poses: what poses may be off by that the views cannot tell, and what follows; None where they tell it.
+        offsets: what changes if the surface is moved to what depths measured of it; None where that is not known.
 
     Raises:
         InvalidInputError: what `Threshold` refuses, deviations that are negative or not finite, moments of no body, or
@@ -67,6 +68,7 @@ class HullThreshold(Threshold):
     scale: float = 0.0
     walls: MomentDeviation | None = None
     poses: MomentDeviation | None = None
+    offsets: MomentDeviation | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,7 +76,7 @@ class HullThreshold(Threshold):
             if not 0.0 <= getattr(self, name) < np.inf:
                 unit = "a share" if name == "scale" else "a size"
                 raise InvalidInputError(f"{name} of the threshold", getattr(self, name), f"{unit} from 0 up")
-        for name in ("walls", "poses"):
+        for name in ("walls", "poses", "offsets"):
             deviation = getattr(self, name)
             if deviation is not None and not all(0.0 <= number < np.inf for number in deviation):
                 raise InvalidInputError(f"{name} of the threshold", tuple(deviation), "deviations from 0 up")
@@ -156,12 +158,7 @@ def hull_moments(hull: Silhouettes | DepthHull, bounds: Array, cells: int = _CEL
     shares = np.clip(0.5 - hull.clearance(fine) / parts.max(), 0.0, 1.0)
     points = np.concatenate([full, fine])
     volumes = np.prod(size) * np.concatenate([np.ones(len(full)), shares / _PARTS**3])
-    volume = float(volumes.sum())
-    if volume <= 0.0:
-        return VolumeMoments(0.0, bounds.mean(axis=0), np.zeros((3, 3)))
-    center = volumes @ points / volume
-    offsets = points - center
-    return VolumeMoments(volume, center, (offsets * volumes[:, None]).T @ offsets)
+    return point_moments(points, volumes, bounds.mean(axis=0))
 
 
 def pixel_size(views: PosedViews, place: Array) -> float:

@@ -19,7 +19,7 @@ _NUMBERS = ("value", "lowest", "highest", "agreement")
 _OF_HULL = ("hull", "pixel")
 # Only written where there is any.
 _OF_POSES = ("disagreement", "drift", "scale")
-_DEVIATIONS = ("walls", "poses")
+_DEVIATIONS = ("walls", "poses", "offsets")
 _MOMENTS = ("volume", "center", "second_moment")
 _LARGEST = sys.float_info.max
 
@@ -83,9 +83,8 @@ def build_threshold(description: Any, bounds: Array) -> Threshold:
             **{part: _number(f"threshold: {name}: {part}", found[part]) for part in found}
         )
     pixel = _number("threshold: pixel", entries["pixel"])
-    threshold = HullThreshold(
-        **numbers, hull=hull, pixel=pixel, walls=deviations.get("walls"), poses=deviations.get("poses"), **sizes
-    )
+    parts: dict[str, Any] = numbers | sizes | deviations
+    threshold = HullThreshold(**parts, hull=hull, pixel=pixel)
     check_hull(threshold, bounds)
     return threshold
 

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.neural.views.pose_refinement import LEAST_VIEWS, PoseRefinement, measure_agreement, refine_poses
 from morphit_ros.neural.views.posed_views import Mask, PosedDepths, PosedImages
 
@@ -28,8 +29,11 @@ _OFF, _OFF_DEPTHS = (0.5, 0.15), (0.8, 0.28)
 _FOCAL, _FOCAL_SHOWN = 0.05, 0.016
 # Pixels that differ from most of their neighbours: more of them in all than any outline has.
 _STRAY = 0.015
-# Holes of a silhouette that are smaller are made of stray pixels [px].
-_LEAST_HOLE = 6
+# Holes of a silhouette that are smaller are made of stray pixels, as are pieces beside it [px]: where a tenth of all
+# pixels is wrong, clusters that survive have eight at most.
+_LEAST_HOLE, _LEAST_PIECE = 6, 9
+# Share of a silhouette in pieces that cleaning took away, from which on it is told.
+_TOLD = 0.05
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class AgreedViews(Generic[Views]):
         drift: by how far refined poses may have moved the object as a whole [m].
         scale: by what share focal lengths may be wrong, and the object too large or small.
         notes: what was done, for people.
+        cause: why the views may contradict each other all the same, and what helps; empty where nothing was changed.
     """
 
     views: Views
@@ -50,6 +55,14 @@ class AgreedViews(Generic[Views]):
     drift: float = 0.0
     scale: float = 0.0
     notes: tuple[str, ...] = ()
+    cause: str = ""
+
+    def explained(self, error: InvalidInputError) -> InvalidInputError:
+        """A refusal of these views with the cause that is known."""
+        if not self.cause:
+            return error
+        remedy = f"{self.cause[0].upper()}{self.cause[1:]}. {error.remedy}"
+        return InvalidInputError(error.name, error.value, error.bound, remedy)
 
 
 def agreed_views(views: Views, poses: str = "checked", focal: bool = True) -> AgreedViews[Views]:
@@ -71,8 +84,10 @@ def agreed_views(views: Views, poses: str = "checked", focal: bool = True) -> Ag
             few = "views without masks" if views.masks is None else f"{len(views)} views"
             raise InvalidInputError("poses", f"'refined' with {few}", f"masks and {LEAST_VIEWS} views or more")
         return AgreedViews(views)
-    cleaned, stray = clean_masks(views.masks)
+    cleaned, stray, taken = clean_masks(views.masks)
     notes = [] if stray == 0.0 else [f"{stray:.1%} of the masks' pixels were stray and were changed"]
+    cause = _taken_cause(views, taken)
+    notes += [cause] if cause else []
     posed = views if stray == 0.0 else replace(views, masks=cleaned)
     try:
         found: PoseRefinement = measure_agreement(posed, focal=focal and poses != "given")
@@ -87,6 +102,11 @@ def agreed_views(views: Views, poses: str = "checked", focal: bool = True) -> Ag
             shifts = np.delete(found.shifts, found.odd)
             drift = float(np.sqrt((shifts**2).sum() / (len(shifts) - 1) / len(shifts)))
             scale = max(min(before.focal_deviation, _FOCAL), _FOCAL_SHOWN)
+            cause = cause or (
+                f"the poses were refined before (turned by {np.degrees(found.turns).mean():.2f} degrees in the mean): "
+                "they are farther off than the views can mend, or the object has parts of a pixel or two, which do not "
+                "show by how much; take poses that are known better, or pictures with more pixels on the object"
+            )
         else:
             drift, scale = 0.0, 0.0
             if poses == "checked" and found.odd:
@@ -99,15 +119,16 @@ def agreed_views(views: Views, poses: str = "checked", focal: bool = True) -> Ag
             )
     except InvalidInputError:
         # What views without any common place are, the checks of poses say best.
-        return AgreedViews(posed, notes=tuple(notes))
+        return AgreedViews(posed, notes=tuple(notes), cause=cause)
     if poses == "given":
-        return AgreedViews(posed, _beyond_rounding(found, posed), notes=tuple(notes))
+        return AgreedViews(posed, _beyond_rounding(found, posed), notes=tuple(notes), cause=cause)
     notes += [_odd_note(found, posed)] if found.odd else []
-    return AgreedViews(found.applied(posed), _beyond_rounding(found, posed), drift, scale, tuple(notes))
+    return AgreedViews(found.applied(posed), _beyond_rounding(found, posed), drift, scale, tuple(notes), cause)
 
 
-def clean_masks(masks: Mask) -> tuple[Mask, float]:
-    """Masks (V, H, W) without stray pixels, and the share of pixels that were changed; unchanged if few are stray.
+def clean_masks(masks: Mask) -> tuple[Mask, float, Array]:
+    """Masks (V, H, W) without stray pixels, the share of pixels that were changed, and (V,) that of each silhouette in
+    pieces that were taken away, though too large to be stray; unchanged if few are stray.
 
     A pixel is stray that differs from most of the nine around it, itself included. Thin parts have such pixels, too:
     masks are changed only if there are more of them than outlines have.
@@ -115,8 +136,9 @@ def clean_masks(masks: Mask) -> tuple[Mask, float]:
     from scipy.ndimage import label, median_filter
 
     smooth = np.stack([median_filter(mask.view(np.uint8), 3) for mask in masks]).astype(np.bool_)
+    taken = np.zeros(len(masks))
     if (smooth != masks).mean() <= _STRAY:
-        return masks, 0.0
+        return masks, 0.0, taken
     result = np.zeros_like(masks)
     for number, mask in enumerate(smooth):
         pieces, count = label(mask)
@@ -124,11 +146,26 @@ def clean_masks(masks: Mask) -> tuple[Mask, float]:
             result[number] = masks[number]
             continue
         # Clusters of stray pixels are left beside the object, and within.
-        mask = pieces == 1 + np.argmax(np.bincount(pieces.ravel())[1:])
+        areas = np.bincount(pieces.ravel())[1:]
+        mask = pieces == 1 + np.argmax(areas)
+        areas = areas[areas >= min(_LEAST_PIECE, areas.max())]
+        taken[number] = 1.0 - areas.max() / areas.sum()
         holes, count = label(~mask)
         sizes = np.bincount(holes.ravel(), minlength=count + 1)
         result[number] = mask | ((holes > 0) & (sizes[holes] < _LEAST_HOLE))
-    return result, float((result != masks).mean())
+    return result, float((result != masks).mean()), taken
+
+
+def _taken_cause(views: PosedImages | PosedDepths, taken: Array) -> str:
+    """Which masks cleaning has cut pieces off; empty where it has not."""
+    found = np.flatnonzero(taken > _TOLD)
+    if len(found) == 0:
+        return ""
+    told = ", ".join(f"{views.numbers[index]} ({taken[index]:.0%})" for index in found)
+    return (
+        f"cleaning stray pixels has cut a part off the masks of views {told}: what is narrower than three pixels does "
+        "not survive it; give masks without stray pixels, or pictures with more pixels on the object"
+    )
 
 
 def _rounding(views: PosedImages | PosedDepths) -> float:
