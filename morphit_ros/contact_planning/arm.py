@@ -94,11 +94,8 @@ def arm_system(
             places.append((moving[row], body, before, row))
             continue
         value = motions.multipliers[row] * values[motions.variables[row]] + motions.offsets[row]
-        turn, slide = (
-            (np.zeros(3), value * motions.axes[row])
-            if motions.sliding[row]
-            else (value * motions.axes[row], np.zeros(3))
-        )
+        moved = value * motions.axes[row]
+        turn, slide = (np.zeros(3), moved) if motions.sliding[row] else (moved, np.zeros(3))
         bodies[row] = body, before @ make_transform(matrix_from_rotation_vector(turn), slide)
     links = {
         link: (bodies[row][0], bodies[row][1] @ T_joint_link)
@@ -122,9 +119,7 @@ def arm_system(
         body, pose = links[link]
         touching += builder.add_spheres(body, np.atleast_2d(centers) @ pose[:3, :3].T + pose[:3, 3], radii)
     if not touching:
-        raise InvalidInputError(
-            "spheres", "none", "spheres of at least one link", "A body without shape touches nothing."
-        )
+        raise InvalidInputError("spheres", "none", "some of at least one link", "A body without shape touches nothing.")
     parts = builder.add_spheres("object", thing.centers[thing.standing], thing.radii[thing.standing])
     touched = builder.add_spheres("object", thing.centers[thing.touched], thing.radii[thing.touched] - thinner)
     table = builder.add_half_space()

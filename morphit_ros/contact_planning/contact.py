@@ -93,21 +93,27 @@ def place_shapes(contacts, poses, placed):  # type: ignore[no-untyped-def]
     for shape in range(len(kinds)):
         body = bodies[shape]
         for c in range(3 if kinds[shape] == SPHERE else 0, 4):
+            x, y, z = local[shape, 0, c], local[shape, 1, c], local[shape, 2, c]
+            if body < 0:
+                placed[shape, 0, c], placed[shape, 1, c], placed[shape, 2, c] = x, y, z
+                continue
             for r in range(3):
-                if body < 0:
-                    placed[shape, r, c] = local[shape, r, c]
-                else:
-                    total = poses[body, r, 3] if c == 3 else 0.0
-                    for k in range(3):
-                        total += poses[body, r, k] * local[shape, k, c]
-                    placed[shape, r, c] = total
+                total = poses[body, r, 3] if c == 3 else 0.0
+                placed[shape, r, c] = total + poses[body, r, 0] * x + poses[body, r, 1] * y + poses[body, r, 2] * z
 
 
 @lean_njit
 def fill_gaps(contacts, placed, work, gaps):  # type: ignore[no-untyped-def]
     """Fill the gaps (P,) [m] of all pairs."""
     for pair in range(len(contacts.pairs)):
-        gaps[pair] = gap_of_pair(contacts, pair, placed, -np.inf, work[0], work[4:7], work[24:32])
+        first, second = contacts.pairs[pair, 0], contacts.pairs[pair, 1]
+        if contacts.kinds[first] == SPHERE:
+            # Most pairs are of spheres: a call for each would take ten times as long.
+            a, b = placed[first], placed[second]
+            length = np.sqrt((b[0, 3] - a[0, 3]) ** 2 + (b[1, 3] - a[1, 3]) ** 2 + (b[2, 3] - a[2, 3]) ** 2)
+            gaps[pair] = length - contacts.parameters[second, 0] - contacts.parameters[first, 0]
+        else:
+            gaps[pair] = gap_of_pair(contacts, pair, placed, -np.inf, work[0], work[4:7], work[24:32])
 
 
 @lean_njit
@@ -171,46 +177,59 @@ def _at_point(twist, point, velocity):  # type: ignore[no-untyped-def]
 
 
 @lean_njit
-def fill_slope(tree, contacts, pair, motion, placed, normal, slope):  # type: ignore[no-untyped-def]
-    """Fill how the gap of a pair moves with each coordinate (V,), given its normal."""
-    first, second = contacts.pairs[pair, 0], contacts.pairs[pair, 1]
-    body1, body2 = contacts.bodies[first], contacts.bodies[second]
-    x, y, z = placed[second, 0, 3], placed[second, 1, 3], placed[second, 2, 3]
-    for d in range(len(tree.bodies)):
-        sign, twist = _sign(tree, d, body1, body2), motion.twists[d]
-        slope[d] = 0.0
-        if sign != 0:
-            slope[d] = sign * (
-                normal[0] * (twist[0] + twist[4] * z - twist[5] * y)
-                + normal[1] * (twist[1] + twist[5] * x - twist[3] * z)
-                + normal[2] * (twist[2] + twist[3] * y - twist[4] * x)
-            )
+def add_normal(normal, point, share, wrench):  # type: ignore[no-untyped-def]
+    """Add a share of a unit force along a normal at a point, (3,) each, to a wrench (2, 3): force and moment."""
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        wrench[0, k] += share * normal[k]
+        wrench[1, k] += share * (point[i] * normal[j] - point[j] * normal[i])
 
 
 @lean_njit
-def share_group(tree, contacts, first, last, law, motion, placed, gaps, work, shares, slope, mean, derivatives):  # type: ignore[no-untyped-def]
+def fill_slope(tree, contacts, pair, motion, wrench, slope):  # type: ignore[no-untyped-def]
+    """Fill how the gap of a pair moves with each coordinate (V,), given its normal as a wrench."""
+    body1, body2 = contacts.bodies[contacts.pairs[pair, 0]], contacts.bodies[contacts.pairs[pair, 1]]
+    for d in range(len(slope)):
+        sign, twist = _sign(tree, d, body1, body2), motion.twists[d]
+        slope[d] = 0.0
+        if sign != 0:
+            for k in range(3):
+                slope[d] += sign * (twist[k] * wrench[0, k] + twist[3 + k] * wrench[1, k])
+
+
+@lean_njit
+def share_group(tree, contacts, first, last, law, motion, placed, gaps, work, shares, mean, derivatives):  # type: ignore[no-untyped-def]
     """Fill shares (P,) of the pairs from first to before last, and the weighted mean (V,) of how their gaps move.
 
     Args:
         gaps: (P,) [m].
-        slope: (V,) scratch.
+
+    Returns:
+        the least of these gaps; nothing is filled where that is too large for a force.
     """
-    least = np.inf
+    least, total = np.inf, 0.0
     for pair in range(first, last):
         least = min(least, gaps[pair])
-    total = 0.0
+    if least > REACH * law[1]:
+        return least
     for pair in range(first, last):
         shares[pair] = np.exp((least - gaps[pair]) / law[1]) if gaps[pair] - least < REACH * law[1] else 0.0
         total += shares[pair]
-    for d in range(len(mean)):
-        mean[d] = 0.0
     for pair in range(first, last):
         shares[pair] /= total
-        if derivatives and shares[pair] > 0.0 and last - first > 1:
-            gap_of_pair(contacts, pair, placed, -np.inf, work[0], work[4:7], work[24:32])
-            fill_slope(tree, contacts, pair, motion, placed, work[0], slope)
-            for d in range(len(mean)):
-                mean[d] += shares[pair] * slope[d]
+    if not derivatives or last - first == 1:
+        return least
+    # All pairs are of the same two bodies: their normals are summed up first.
+    normal, wrench = work[0], work[1:3]
+    wrench[:] = 0.0
+    for pair in range(first, last):
+        if shares[pair] > 0.0:
+            gap_of_pair(contacts, pair, placed, -np.inf, normal, work[4:7], work[24:32])
+            other = contacts.pairs[pair, 1]
+            turned = contacts.bodies[other] != contacts.bodies[contacts.pairs[first, 1]]
+            add_normal(normal, placed[other, :3, 3], -shares[pair] if turned else shares[pair], wrench)
+    fill_slope(tree, contacts, first, motion, wrench, mean)
+    return least
 
 
 @lean_njit

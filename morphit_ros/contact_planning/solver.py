@@ -20,8 +20,6 @@ from morphit_ros.jit import njit
 _UPDATES, _MOST = 15, 1e4
 # Newton steps of a time step, and the squared effort that is as good as none [N² or (N m)²].
 _CARRYING, _CARRIED = 30, 1e-8
-# Of the penalty, by which solutions that have not converged are compared with others.
-_RANKING = 10.0
 
 
 class SolverStatus(enum.StrEnum):
@@ -44,19 +42,13 @@ class SolverConfig(Config):
     """When a trajectory is good enough."""
 
     iterations: int = parameter(300, "Most steps of the trust region in all", minimum=1, maximum=100_000)
-    cost_tolerance: float = parameter(
-        1e-4, "Share of the cost that a step must gain to go on", minimum=1e-14, maximum=0.1
-    )
+    cost_tolerance: float = parameter(1e-4, "Share of the cost to be gained in a step", minimum=1e-14, maximum=0.1)
     effort_tolerance: float = parameter(
         1e-3, "Largest effort that a joint without motor may need in a plan [N m or N]", minimum=1e-12, maximum=1e3
     )
     penalty: float = parameter(1000.0, "First weight of efforts without motor", minimum=1e-9, maximum=1e12)
-    penalty_growth: float = parameter(
-        5.0, "By how much the weight grows where efforts fall slowly", minimum=1.0, maximum=100.0
-    )
-    radius: float = parameter(
-        10.0, "First radius of the trust region, in scaled coordinates", minimum=1e-9, maximum=1e9
-    )
+    penalty_growth: float = parameter(5.0, "Growth of that where efforts fall slowly", minimum=1.0, maximum=100.0)
+    radius: float = parameter(10.0, "First radius of the scaled trust region", minimum=1e-9, maximum=1e9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +62,6 @@ class Solution:
         gaps, forces: (N, P) of the pairs [m] and [N].
         multipliers, penalty: (N, V) of the efforts without motor, and their weight, to start the next solve with.
         cost: without penalty and multipliers.
-        penalised: with a high penalty, to compare solutions by.
         unactuated: largest effort of a joint without motor [N m or N].
         iterations: steps tried.
         seconds: of the solve.
@@ -85,7 +76,6 @@ class Solution:
     multipliers: Array
     penalty: float
     cost: float
-    penalised: float
     unactuated: float
     iterations: int
     seconds: float
@@ -184,7 +174,8 @@ def solve_trajectory(
             break
         promised, length = dogleg(here.band, here.gradient.reshape(-1), scale, newton, cauchy, radius, step, work)
         _stepped(tree, positions, step.reshape(steps, count), moved)
-        new_cost = evaluate(tree, contacts, current, moved, trial, False)
+        # Most steps are taken: with derivatives at once, one evaluation a step does.
+        new_cost = evaluate(tree, contacts, current, moved, trial, iterations < config.iterations)
         gained = cost - new_cost
         fresh = gained > 0.0 and gained >= 1e-4 * promised
         if gained < 0.25 * promised or not np.isfinite(new_cost):
@@ -192,8 +183,7 @@ def solve_trajectory(
         elif gained > 0.75 * promised and length > 0.99 * radius:
             radius *= 2.0
         if fresh:
-            positions, moved = moved, positions
-            cost = evaluate(tree, contacts, current, positions, here, iterations < config.iterations)
+            positions, moved, here, trial, cost = moved, positions, trial, here, new_cost
         settled = promised < config.cost_tolerance * cost or (fresh and gained < config.cost_tolerance * cost)
         if not settled and radius > 1e-10:
             continue
@@ -218,6 +208,5 @@ def solve_trajectory(
     plain = evaluate(tree, contacts, task._replace(effort_weights=weights), positions, here, False)
     return Solution(
         status, positions, here.velocities, here.efforts, here.gaps, here.forces, factors, weight, plain,
-        plain + 0.5 * max(weight, _RANKING * config.penalty) * float(np.square(here.efforts[:, idle]).sum()),
         float(np.abs(here.efforts[:, idle]).max(initial=0.0)), iterations, time.monotonic() - began,
     )  # fmt: skip

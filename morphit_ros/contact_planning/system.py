@@ -219,11 +219,8 @@ class SystemBuilder:
         direction = np.asarray(axis, dtype=np.float64)
         numbers = [*direction, damping, inertia.mass, *inertia.center, *inertia.matrix.ravel()]
         if not np.isfinite(numbers).all() or inertia.mass < 0.0 or damping < 0.0 or not direction.any():
-            raise InvalidInputError(
-                f"body '{name}'",
-                f"axis {direction.tolist()}, damping {damping}, mass {inertia.mass}",
-                "finite numbers, none negative",
-            )
+            given = f"axis {direction.tolist()}, damping {damping}, mass {inertia.mass}"
+            raise InvalidInputError(f"body '{name}'", given, "finite numbers, none negative")
         self.bodies[name] = len(self._parents)
         self._parents.append(self.bodies[parent])
         self._before.append(np.asarray(before, dtype=np.float64))
@@ -241,18 +238,12 @@ class SystemBuilder:
             InvalidInputError: no spheres, an unknown body, or numbers that are no spheres.
         """
         places, sizes = np.atleast_2d(np.asarray(centers, dtype=np.float64)), np.ravel(radii).astype(np.float64)
+        name = f"spheres of '{body}'"
         if places.size == 0 or sizes.size == 0:
-            raise InvalidInputError(
-                f"spheres of '{body}'", "none", "at least one", "A body without shape touches nothing."
-            )
-        if (
-            places.shape != (len(sizes), 3)
-            or not np.isfinite(places).all()
-            or not (np.isfinite(sizes) & (sizes > 0.0)).all()
-        ):
-            raise InvalidInputError(
-                f"spheres of '{body}'", f"centres {places.shape}, radii {sizes}", "finite (N, 3), (N,) > 0"
-            )
+            raise InvalidInputError(name, "none", "at least one", "A body without shape touches nothing.")
+        finite = np.isfinite(places).all() and np.isfinite(sizes).all()
+        if places.shape != (len(sizes), 3) or not finite or not (sizes > 0.0).all():
+            raise InvalidInputError(name, f"centres {places.shape}, radii {sizes}", "finite (N, 3), (N,) > 0")
         return [
             self._shape(SPHERE, body, make_transform(translation=place), [size])
             for place, size in zip(places, sizes, strict=True)

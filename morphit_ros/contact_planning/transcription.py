@@ -26,6 +26,7 @@ from morphit_ros.contact_planning.contact import (
     REACH,
     WORK,
     Contacts,
+    add_normal,
     add_pair,
     fill_gaps,
     fill_slope,
@@ -178,9 +179,11 @@ def _add_gap(tree, contacts, task, evaluation, t, pair, derivatives):  # type: i
     if excess == 0.0 or weight == 0.0:
         return 0.0
     if derivatives:
-        count, slope, normal = len(tree.bodies), evaluation.vectors[3], evaluation.work[0]
+        count, slope, normal, wrench = len(tree.bodies), evaluation.vectors[3], evaluation.work[0], evaluation.work[1:3]
         gap_of_pair(contacts, pair, evaluation.placed, -np.inf, normal, evaluation.work[4:7], evaluation.work[24:32])
-        fill_slope(tree, contacts, pair, evaluation.motion, evaluation.placed, normal, slope)
+        wrench[:] = 0.0
+        add_normal(normal, evaluation.placed[contacts.pairs[pair, 1], :3, 3], 1.0, wrench)
+        fill_slope(tree, contacts, pair, evaluation.motion, wrench, slope)
         last = 3 * count - 1
         for i in range(count):
             if slope[i] == 0.0:
@@ -226,23 +229,22 @@ def evaluate(tree, contacts, task, positions, evaluation, derivatives):  # type:
         fill_gaps(contacts, evaluation.placed, evaluation.work, evaluation.gaps[t])
         for group in range(len(contacts.groups) - 1):
             first, behind_last = contacts.groups[group], contacts.groups[group + 1]
-            share_group(
+            least = share_group(
                 tree, contacts, first, behind_last, task.law, motion, evaluation.placed, evaluation.gaps[t],
-                evaluation.work, evaluation.shares, evaluation.vectors[3], evaluation.vectors[2], derivatives,
+                evaluation.work, evaluation.shares, evaluation.vectors[2], derivatives,
             )  # fmt: skip
             for pair in range(first, behind_last):
                 evaluation.forces[t, pair] = 0.0
-                # Most pairs are too far apart to matter.
-                far = evaluation.gaps[t, pair] > REACH * task.law[1]
-                if far and task.attraction[pair] == 0.0:
-                    continue
-                share = evaluation.shares[pair]
-                if share > 0.0 and not far:
+                gap = evaluation.gaps[t, pair]
+                # Share and force fall with the gap, each by exp(−φ/σ).
+                if max(gap, 0.0) + gap - least <= REACH * task.law[1]:
+                    share = evaluation.shares[pair]
                     _, evaluation.forces[t, pair] = add_pair(
                         tree, contacts, pair, share, evaluation.vectors[2], task.law, motion, evaluation.placed, effort,
                         by_position, by_velocity, evaluation.work, derivatives,
                     )  # fmt: skip
-                cost += _add_gap(tree, contacts, task, evaluation, t, pair, derivatives)
+                if gap < task.free_overlap or task.attraction[pair] > 0.0:
+                    cost += _add_gap(tree, contacts, task, evaluation, t, pair, derivatives)
         # Positions.
         subtract(tree, here, task.goals[t], error)
         for k in range(count):

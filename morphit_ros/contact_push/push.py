@@ -41,7 +41,8 @@ from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres
 # Soft enough to plan with, stiff enough that the object is felt a millimetre before it is touched.
 _LAW = ContactLaw(stiffness=10000.0, smoothing=0.001, dissipation_velocity=0.3, friction=0.4, stiction_velocity=0.03)
 _SOLVER = SolverConfig(penalty=100.0, effort_tolerance=0.05, iterations=400)
-_PLANNING = ContactPlanConfig(starts=3, overlap=0.003, overlap_weight=1e4, law=_LAW, solver=_SOLVER)
+# Weights hold to a nominal motion, which higher ones of the goal would leave.
+_PLANNING = ContactPlanConfig(starts=3, pulls=0, overlap=0.003, overlap_weight=1e4, law=_LAW, solver=_SOLVER)
 # Hands push from so far behind the object, so high above the table, a bottle lower, and with its fingers opened so far
 # for it to rest against both; those that push a box by so much less than the box is broad [m].
 _BEHIND, _HEIGHT, _LOW, _CRADLE, _WITHIN = 0.06, 0.03, 0.02, 0.04, 0.02

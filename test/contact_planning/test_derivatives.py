@@ -102,6 +102,32 @@ def test_gradient_is_that_of_differences(seed):
     assert np.abs(gradient - expected).max() <= 1e-6 * np.abs(gradient).max()
 
 
+def test_shapes_that_are_far_apart_draw_each_other():
+    """No pair is near enough for a force; the gradient is that of gaps alone."""
+    system = crowded_system()
+    task, positions = crowded_trajectory(system, 0)
+    law = task.law.copy()
+    law[1] = 1e-4
+    task = task._replace(law=law)
+    positions[:, 3:6] += 3.0
+    evaluation = evaluation_arrays(system.tree, system.contacts, STEPS)
+    evaluate(system.tree, system.contacts, task, positions, evaluation, True)
+    drawn = evaluation.gradient[:, 3:6].copy()
+    assert not evaluation.forces.any()
+    evaluate(
+        system.tree, system.contacts, task._replace(attraction=np.zeros_like(task.attraction)), positions, evaluation,
+        True,
+    )  # fmt: skip
+    gaps = np.array([system.gaps(row) for row in positions])
+    for k in range(3):
+        slopes = [
+            np.array([system.gaps(system.moved(row, step * np.eye(9)[3 + k])) for row in positions])
+            for step in (_STEP, -_STEP)
+        ]
+        pull = (task.attraction * np.maximum(gaps, 0.0) * (slopes[0] - slopes[1]) / (2.0 * _STEP)).sum(axis=1)
+        np.testing.assert_allclose(drawn[:, k] - evaluation.gradient[:, 3 + k], pull, rtol=1e-5, atol=1e-6)
+
+
 def test_hessian_is_that_of_the_efforts_jacobian():
     """With weights of efforts alone, band = Jᵀ R J of the Jacobian by differences; blocks beyond two steps are zero."""
     system = crowded_system()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from morphit_ros.contact_planning import planner as module
 from morphit_ros.contact_planning.arm import ContactObject, arm_system
 from morphit_ros.contact_planning.planner import (
     ContactPlan,
@@ -14,7 +15,7 @@ from morphit_ros.contact_planning.planner import (
     ContactPlanner,
     PlanStatus,
 )
-from morphit_ros.contact_planning.solver import SolverConfig
+from morphit_ros.contact_planning.solver import SolverConfig, solve_trajectory
 from morphit_ros.contact_planning.spinner import (
     fitted_link,
     single_sphere,
@@ -84,6 +85,52 @@ def test_a_goal_out_of_reach_is_missed_and_says_so():
     _, plan = planned(single_sphere(), turn=60.0)
     assert not plan.success
     assert plan.message
+
+
+def test_final_weights_grow_where_the_goal_is_missed():
+    """The published weights leave 0.08 rad; what is planned again on the way keeps to the higher ones."""
+    system, goal = spinner_system([fitted_link(12)] * 2, CENTER), spinner_goal(START, 1.5, tolerance=0.05)
+    weighted = ContactPlanner(system, goal, ContactPlanConfig(pulls=0)).plan(START)
+    assert weighted.status is PlanStatus.GOAL_MISSED
+    planner = ContactPlanner(system, goal)
+    plan = planner.plan(START)
+    assert plan.success
+    assert abs(plan.error[2]) <= 0.05 < abs(weighted.error[2])
+    again = planner.replan(plan.positions[1], plan.velocities[0], iterations=40)
+    assert abs(again.error[2]) <= 0.05
+    # Another goal begins with its own.
+    planner.aim(spinner_goal(START, 1.5))
+    assert planner.plan(START).solution.cost == pytest.approx(weighted.solution.cost)
+
+
+@pytest.mark.parametrize(("center", "pairs"), [(CENTER, 2), ((5.0, 5.0), 4)], ids=["moved", "out of reach"])
+def test_more_pairs_are_tried_where_nothing_has_been_moved(monkeypatch, center, pairs):
+    tried = []
+
+    def counted(system, task, *rest, **options):
+        tried.append(bool(task.attraction.any()))
+        return solve_trajectory(system, task, *rest, **options)
+
+    monkeypatch.setattr(module, "solve_trajectory", counted)
+    system, config = spinner_system([fitted_link(12)] * 2, center), ContactPlanConfig(starts=2)
+    ContactPlanner(system, spinner_goal(START, TURN), config).plan(START)
+    assert sum(tried) <= pairs
+    assert sum(tried) == pairs or center is CENTER
+
+
+def test_no_solve_begins_when_all_iterations_are_spent(monkeypatch):
+    done = []
+
+    def counted(*task, **options):
+        solution = solve_trajectory(*task, **options)
+        done.append(solution.iterations)
+        return solution
+
+    monkeypatch.setattr(module, "solve_trajectory", counted)
+    _, plan = planned([fitted_link(12)] * 2, iterations=30)
+    assert plan.status is PlanStatus.NOT_CONVERGED
+    # The solve of the first pair may need one to be a solution at all.
+    assert 30 <= sum(done) <= 31
 
 
 def test_too_few_iterations_are_no_success():
