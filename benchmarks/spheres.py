@@ -2,11 +2,12 @@
 
 1. Panda links against the figures published or measured for other tools (20k surface and 200k volume samples; seconds
    are processor time of one thread, so that they compare on one machine only).
-2. The three variants, and volume with guaranteed cover.
+2. The other variants, and volume with guaranteed cover.
 3. The whole Panda, ten meshes or boxes of 20 spheres each, in wall time on all processors.
 4. A mesh of few faces against the same shape with many.
 5. With --front: fits to choose from (`sphere_front`), and which of them are better than MorphIt's reworked code in each
    of its measures.
+6. With --touches ROBOT ...: how far a ball that touches a link is from touching its 20 spheres, by variant.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ import numpy as np
 
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.resources import atomic_write
+from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.links import collision_mesh
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, fit_spheres, measure_spheres, sphere_front
+from morphit_ros.spheres.metrics import nearest_gaps
+from morphit_ros.spheres.samples import TOUCH_RADIUS, draw_samples
 
 PANDA = "package://example-robot-data/robots/panda_description/urdf/panda.urdf"
 LINKS = ("panda_link0", "panda_link5", "panda_hand")
@@ -102,6 +106,51 @@ def show_front(meshes: dict[str, TriangleMesh], counts: list[int], seeds: int) -
     return rows
 
 
+def show_touches(robots: list[str], seeds: int) -> list[dict[str, object]]:
+    """Errors of touches on every link with a mesh, boxes or the like: balls are drawn anew, not those of the fit."""
+    rows: list[dict[str, object]] = []
+    print(f"{'':<40}{'touch mm':>9}{'d_avg mm':>9}{'d_max mm':>9}{'inside':>8}{'outside':>9}{'seconds':>9}")
+    for robot in robots:
+        description = load_robot_description(RobotConfiguration.load(robot).description)
+        for link in description.links.values():
+            if not link.collisions:
+                continue
+            meshes = [collision_mesh(element) for element in link.collisions]
+            samples = draw_samples(meshes, 100, 100, np.random.default_rng(1234), 2000)
+            balls, radius = samples.touches / samples.scale + samples.origin, TOUCH_RADIUS / samples.scale
+            for variant in ("surface", "balanced", "contact"):
+                for seed in range(seeds):
+                    start = time.process_time()
+                    fit = fit_spheres(meshes, SphereFitConfig(variant=variant), seed)
+                    seconds = time.process_time() - start
+                    quality = measure_spheres(meshes, fit.centers, fit.radii, 5000, 50000)
+                    touch = 1e3 * float(np.abs(nearest_gaps(balls, fit.centers, fit.radii) - radius).mean())
+                    figures = (
+                        touch,
+                        1e3 * quality.d_avg,
+                        1e3 * quality.d_max,
+                        quality.inside,
+                        quality.outside,
+                        seconds,
+                    )
+                    rows.append({"robot": robot, "link": link.name, "variant": variant, "figures": figures})
+    means = {}
+    for variant in ("surface", "balanced", "contact"):
+        table = np.array([row["figures"] for row in rows if row["variant"] == variant])
+        means[variant] = table[:, 0]
+        label = f"{variant}, mean of {len(table) // seeds} links"
+        print(f"{label:<40}" + "".join(f"{value:>9.3f}" for value in table.mean(axis=0)))
+    for variant in ("surface", "balanced"):
+        ratios = np.log(means["contact"] / means[variant]).reshape(-1, seeds).mean(axis=1)
+        draws = np.random.default_rng(0).integers(0, len(ratios), (2000, len(ratios)))
+        low, high = np.exp(np.quantile(ratios[draws].mean(axis=1), [0.025, 0.975]))
+        print(
+            f"touch of contact over {variant}: {np.exp(ratios.mean()):.2f} ({low:.2f} to {high:.2f}), "
+            f"{np.exp(ratios.max()):.2f} at most"
+        )
+    return rows
+
+
 def is_better(row: tuple[float, ...], known: tuple[float, ...]) -> bool:
     """Less distance, more inside, less outside."""
     return row[0] < known[0] and row[1] < known[1] and row[2] > known[2] and row[3] < known[3]
@@ -128,10 +177,17 @@ def main() -> int:
     parser.add_argument("--counts", type=int, nargs="+", default=[6, 20, 64], help="spheres a link")
     parser.add_argument("--seeds", type=int, default=5, help="fits a cell; medians are shown")
     parser.add_argument("--front", action="store_true", help="fits to choose from, instead of the rest")
+    parser.add_argument("--touches", nargs="+", metavar="ROBOT", help="errors of touches, instead of the rest")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     arguments = parser.parse_args()
     description = load_robot_description(PANDA)
     meshes = {name: collision_mesh(description.links[name].collisions[0]) for name in LINKS}
+    if arguments.touches:
+        touches = show_touches(arguments.touches, arguments.seeds)
+        if arguments.json:
+            with atomic_write(arguments.json) as stream:
+                json.dump({"touches": touches}, stream, indent=1)
+        return 0
     if arguments.front:
         fronts = show_front(meshes, arguments.counts, arguments.seeds)
         if arguments.json:
@@ -158,6 +214,7 @@ def main() -> int:
             cell("balanced", name, SphereFitConfig(count=count), note)
     for kind, settings in (
         ("surface", {"variant": "surface"}),
+        ("contact", {"variant": "contact"}),
         ("volume", {"variant": "volume"}),
         ("volume+cover", {"variant": "volume", "cover": True}),
         ("balanced+cover", {"cover": True}),

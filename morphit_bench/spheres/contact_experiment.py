@@ -33,6 +33,8 @@ from morphit_ros.spheres import SphereModel
 TIME_STEP = 2e-3
 # The hand's way: to the object's side, through its place, and then the arm rests [s].
 _APPROACH, _PUSH, _REST = 1.0, 1.5, 1.0
+# What has moved so far along the table has been touched [m]; a first part begins so long before that [s].
+_TOUCHED, _LEAD = 2e-4, 0.12
 # From the object's middle, where the push begins and ends [m].
 _BEFORE, _BEHIND = 0.16, 0.12
 # Joints follow their motion stiffly: 20 N at the hand turn them by 2e-4 rad [N m/rad, N m s/rad].
@@ -77,6 +79,21 @@ class Scene:
 
     T_root_object: Array
     motion: Array
+
+
+def first_part(scene: Scene, poses: Array, seconds: float) -> Scene:
+    """The scene from shortly before the object is touched to so many seconds after.
+
+    Contact is chaotic: what differs by little at the touch decides, a second later, whether a box tips over.
+
+    Args:
+        scene: one in which the object is touched.
+        poses: (T, 4, 4) of the object in it, as of `ContactWorld.push`.
+        seconds: after the touch.
+    """
+    touch = int(np.argmax(np.linalg.norm(poses[:, :2, 3] - scene.T_root_object[:2, 3], axis=1) > _TOUCHED))
+    first, last = max(0, touch - round(_LEAD / TIME_STEP)), touch + round(seconds / TIME_STEP)
+    return Scene(scene.T_root_object, scene.motion[first : last + 1])
 
 
 def _smooth(parameter: Array) -> Array:
@@ -293,8 +310,8 @@ class ContactWorld:
         """The motion of a scene, or another one, is followed.
 
         Returns:
-            The object's last pose (4, 4), the joints' motion (T, J), whether the object has moved along the
-            table by more than 1 mm.
+            The object's poses (T, 4, 4), the joints' motion (T, J), whether the object has moved along the table by
+            more than 1 mm at the end.
         """
         drake, plant, wanted = self._drake, self._plant, scene.motion if motion is None else motion
         simulator = drake.Simulator(self._diagram)
@@ -305,15 +322,17 @@ class ContactWorld:
         columns = np.argsort(order)
         plant.SetPositions(state, self._robot, wanted[0][columns])
         speeds = np.gradient(wanted, TIME_STEP, axis=0)
+        plant.SetVelocities(state, self._robot, speeds[0][columns])
         port, recorded = self._diagram.GetInputPort("wanted"), np.empty_like(wanted)
+        poses = np.empty((len(wanted), 4, 4))
         simulator.Initialize()
         for step, (row, speed) in enumerate(zip(wanted, speeds, strict=True)):
             port.FixValue(context, np.concatenate([row[columns], speed[columns]]))
             simulator.AdvanceTo((step + 1) * TIME_STEP)
             recorded[step, columns] = plant.GetPositions(state, self._robot)
-        pose = plant.EvalBodyPoseInWorld(state, self._thing).GetAsMatrix4()
-        moved = float(np.linalg.norm((pose - scene.T_root_object)[:2, 3]))
-        return pose, recorded, moved > 1e-3
+            poses[step] = plant.EvalBodyPoseInWorld(state, self._thing).GetAsMatrix4()
+        moved = float(np.linalg.norm((poses[-1] - scene.T_root_object)[:2, 3]))
+        return poses, recorded, moved > 1e-3
 
 
 def difference(pose: Array, other: Array) -> tuple[float, float]:

@@ -1,8 +1,9 @@
 """The losses of MorphIt in torch, as the paper writes them: the reference of the compiled form in `loss_kernels`.
 
 Samples: `interior` (I, 3) inside the mesh, `surface` (S, 3) on it with outward unit `normals`
-(S, 3). Spheres: `centers` (N, 3), `radii` (N,). Gaps are signed distances from samples to spheres.
-The first six are the paper's, the peak is ours, the others are those that the authors added later.
+(S, 3), `touches` (T, 3) centres of balls of one radius that touch it from outside. Spheres: `centers` (N, 3), `radii`
+(N,). Gaps are signed distances from samples to spheres. The first six are the paper's, the peak and the contact are
+ours, the others are those that the authors added later.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import relu
 
 from morphit_ros.spheres.configuration import LossWeights
+from morphit_ros.spheres.samples import TOUCH_RADIUS
 
 # The Hausdorff term sees this share of the surface samples: the least covered ones.
 HAUSDORFF_SHARE = 0.15
@@ -115,10 +117,16 @@ def mass_losses(centers: Tensor, radii: Tensor, body: BodyMass) -> tuple[Tensor,
     return (total / body.mass - 1.0) ** 2, (center_error * center_error).sum(), inertia_error
 
 
+def contact_loss(touch_gaps: Tensor) -> Tensor:
+    """(1/T) Σ_t | min_k(‖t−c_k‖ − r_k) − R |: a ball that touches the mesh, from touching the spheres."""
+    return (touch_gaps.amin(1) - TOUCH_RADIUS).abs().mean()
+
+
 def total_loss(
     interior: Tensor,
     surface: Tensor,
     normals: Tensor,
+    touches: Tensor,
     centers: Tensor,
     radii: Tensor,
     weights: LossWeights,
@@ -141,6 +149,7 @@ def total_loss(
         + weights.mass * mass
         + weights.center_of_mass * center_of_mass
         + weights.inertia * inertia
+        + weights.contact * contact_loss(signed_gaps(touches, centers, radii))
     )
 
 

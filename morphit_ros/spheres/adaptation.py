@@ -6,7 +6,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
+from numpy.typing import ArrayLike
+
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.geometry.transforms import Array
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.spheres.configuration import SphereFitConfig
 from morphit_ros.spheres.objects.attachment import AttachedObject, RobotShape
@@ -128,6 +131,15 @@ class AdaptiveShape:
         item = make()
         with self._change:
             return self._become(self._described().attach(item))
+
+    def wear(self, name: str, frame: str, spheres: tuple[ArrayLike, ArrayLike], T_frame_object: Array) -> RobotShape:
+        """Take up an object in place of the one of that name before.
+
+        Raises:
+            InvalidInputError: as of `RobotShape.wear`, or there is no description yet.
+        """
+        with self._change:
+            return self._become(self._described().wear(name, frame, spheres, T_frame_object))
 
     def detach(self, name: str) -> RobotShape:
         """Put an object down.

@@ -12,7 +12,7 @@ from morphit_ros.configuration import Config, nested, parameter
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.transforms import Array
 
-VARIANTS = ("balanced", "volume", "surface")
+VARIANTS = ("balanced", "volume", "surface", "contact")
 METHODS = ("morphit", "vssa", "amaa", "packing")
 
 
@@ -39,6 +39,7 @@ class LossWeights(Config):
     mass: float = _weight("the relative error of the mass")
     center_of_mass: float = _weight("the error of the centre of mass")
     inertia: float = _weight("the relative error of the inertia")
+    contact: float = _weight("the error of where a large ball touches")
 
     @classmethod
     def only(cls, **weights: float) -> LossWeights:
@@ -59,7 +60,7 @@ class LossWeights(Config):
         return LossWeights(**weights)
 
     def to_array(self) -> Array:
-        """The weights (12,) in the order of the fields."""
+        """The weights (13,) in the order of the fields."""
         return np.array(list(self.to_flat().values()), dtype=np.float64)
 
 
@@ -75,6 +76,9 @@ _PRESETS = {
     ),
     "surface": LossWeights.only(
         coverage=0.01, overlap=0.01, boundary=1000.0, surface=13.0, containment=1.0, sqem=1000.0
+    ),
+    "contact": LossWeights.only(
+        coverage=100.0, overlap=0.01, surface=30.0, containment=1.0, sqem=6000.0, contact=200.0
     ),
 }
 
@@ -97,7 +101,9 @@ class SphereFitConfig(Config):
         6, "Spheres for a box, cylinder or capsule of a robot description, at most count", minimum=1, maximum=2000
     )
     variant: str = parameter(
-        "balanced", "balanced: both surfaces close; volume: covers the mesh; surface: stays inside", choices=VARIANTS
+        "balanced",
+        "balanced: both surfaces close; volume: covers the mesh; surface: stays inside; contact: touched like the mesh",
+        choices=VARIANTS,
     )
     method: str = parameter(
         "morphit",

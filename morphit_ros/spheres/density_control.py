@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
 from morphit_ros.spheres.configuration import LossWeights
-from morphit_ros.spheres.samples import FitSamples
+from morphit_ros.spheres.samples import TOUCH_RADIUS, FitSamples
 
 # Halves of a split sphere: their distance from its centre and their radius, relative to its radius.
 _HALF_OFFSET, _HALF_RADIUS = 0.5, 0.8
@@ -39,16 +39,18 @@ class Tally:
 
 
 def tally_spheres(samples: FitSamples, centers: Array, radii: Array, weights: LossWeights) -> Tally:
-    """Worth and error of each sphere by the coverage, surface and SQEM terms."""
+    """Worth and error of each sphere by the coverage, surface, SQEM and contact terms."""
     worth, error, moments = _tally(
         samples.interior,
         samples.surface,
+        samples.touches,
         np.ascontiguousarray(centers),
         np.ascontiguousarray(radii),
         weights.coverage / len(samples.interior),
         # A fit without either term still needs to know where it is far from the surface.
         max(weights.surface, 1e-6) / len(samples.surface),
         weights.sqem / len(samples.surface),
+        weights.contact / max(len(samples.touches), 1),
     )
     mass = np.maximum(moments[:, 0], 1e-300)
     mean = moments[:, 1:4] / mass[:, None]
@@ -128,13 +130,13 @@ def _split(centers: Array, radii: Array, target: int, source: int, axis: Array, 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _tally(interior, surface, centers, radii, coverage, mean, quadric):  # type: ignore[no-untyped-def]
+def _tally(interior, surface, touches, centers, radii, coverage, mean, quadric, contact):  # type: ignore[no-untyped-def]
     """Worth (N,), error (N,), and weight, first and second moments of the error about each centre (N, 13)."""
     count = len(radii)
     worth, error, moments = np.zeros(count), np.zeros(count), np.zeros((count, 13))
     offset = np.empty(3)
-    for part in range(2):
-        points = interior if part == 0 else surface
+    for part in range(3):
+        points = interior if part == 0 else surface if part == 1 else touches
         for i in range(len(points)):
             first, second, nearest = np.inf, np.inf, 0
             for k in range(count):
@@ -151,9 +153,12 @@ def _tally(interior, surface, centers, radii, coverage, mean, quadric):  # type:
             if part == 0:
                 cost = coverage * max(first, 0.0)
                 without = coverage * max(second, 0.0)
-            else:
+            elif part == 1:
                 cost = mean * abs(first) + quadric * first * first
                 without = mean * abs(second) + quadric * second * second
+            else:
+                cost = contact * abs(first - TOUCH_RADIUS)
+                without = contact * abs(second - TOUCH_RADIUS)
             worth[nearest] += without - cost
             error[nearest] += cost
             moments[nearest, 0] += cost

@@ -84,6 +84,7 @@ def _descend(  # type: ignore[no-untyped-def]
     interior,
     surface,
     normals,
+    touches,
     body,
     half_size,
     best_centers,
@@ -104,7 +105,9 @@ def _descend(  # type: ignore[no-untyped-def]
     best, best_before = np.inf, np.inf
     change = np.empty(4)
     for step in range(steps):
-        loss = evaluate_losses(interior, surface, normals, body, centers, radii, weights, gradient, slope, hints)
+        loss = evaluate_losses(
+            interior, surface, normals, touches, body, centers, radii, weights, gradient, slope, hints
+        )
         history[step] = loss
         if loss < best:
             best = loss

@@ -178,7 +178,9 @@ def _fit_cover(
 
 def _fit(meshes: Sequence[TriangleMesh], config: SphereFitConfig, seed: int, start: _Start | None) -> SphereFitResult:
     rng = np.random.default_rng(seed)
-    samples = draw_samples(meshes, *config.sample_counts(), rng)
+    interior, surface = config.sample_counts()
+    touches = surface if config.loss_weights().contact > 0.0 else 0
+    samples = draw_samples(meshes, interior, surface, rng, touches)
     # All on the same samples, so that their losses compare; the first as if it were alone.
     generators = [rng, *(np.random.default_rng([seed, number]) for number in range(1, config.seeds))]
     searches = _side_by_side(lambda generator: _search(samples, config, start, generator), generators)

@@ -12,7 +12,7 @@ import numpy as np
 
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.jit import njit
-from morphit_ros.spheres.samples import FitSamples
+from morphit_ros.spheres.samples import TOUCH_RADIUS, FitSamples
 
 # Sums may be reordered, which lets them be vectorised; NaN and infinity keep their meaning.
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
@@ -20,19 +20,20 @@ _FAST = {"reassoc", "contract", "arcp", "nsz"}
 _HAUSDORFF_SHARE = 0.15
 _PEAK_ORDER = 8
 _COVERAGE, _OVERLAP, _BOUNDARY, _SURFACE, _CONTAINMENT, _SQEM = range(6)
-_HAUSDORFF, _PEAK, _CENTER_CONTAINMENT, _MASS, _CENTER_OF_MASS, _INERTIA = range(6, 12)
+_HAUSDORFF, _PEAK, _CENTER_CONTAINMENT, _MASS, _CENTER_OF_MASS, _INERTIA, _CONTACT = range(6, 13)
 
 
-def sample_arrays(samples: FitSamples) -> tuple[Array, Array, Array, Array]:
-    """Samples as the kernels take them: interior (3, I), surface (3, S), normals (3, S), mass properties (14,)."""
+def sample_arrays(samples: FitSamples) -> tuple[Array, Array, Array, Array, Array]:
+    """As the kernels take them: interior (3, I), surface, normals (3, S), touches (3, T), mass properties (14,)."""
     body = np.concatenate([[samples.volume], samples.center, samples.inertia.ravel(), [samples.diagonal]])
-    columns = (np.ascontiguousarray(points.T) for points in (samples.interior, samples.surface, samples.normals))
+    points = samples.interior, samples.surface, samples.normals, samples.touches
+    columns = (np.ascontiguousarray(rows.T) for rows in points)
     return *columns, body  # type: ignore[return-value]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
 def evaluate_losses(  # type: ignore[no-untyped-def]
-    interior, surface, normals, body, centers, radii, weights, center_gradient, radius_gradient, hints
+    interior, surface, normals, touches, body, centers, radii, weights, center_gradient, radius_gradient, hints
 ):
     """The loss; overwrites the gradients. `hints` (I,): a sphere that is likely to contain each interior sample."""
     center_gradient[:] = 0.0
@@ -47,6 +48,8 @@ def evaluate_losses(  # type: ignore[no-untyped-def]
         loss += _center_containment(surface, normals, centers, weights[_CENTER_CONTAINMENT], center_gradient)
     if weights[_MASS] > 0.0 or weights[_CENTER_OF_MASS] > 0.0 or weights[_INERTIA] > 0.0:
         loss += _mass_terms(body, centers, radii, weights, center_gradient, radius_gradient)
+    if weights[_CONTACT] > 0.0:
+        loss += _contact(touches, centers, radii, weights[_CONTACT], center_gradient, radius_gradient)
     return loss
 
 
@@ -241,6 +244,24 @@ def _pair_terms(centers, radii, overlap_weight, containment_weight, center_gradi
             center_gradient[k, 0] += push * dx
             center_gradient[k, 1] += push * dy
             center_gradient[k, 2] += push * dz
+    return loss
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def _contact(touches, centers, radii, weight, center_gradient, radius_gradient):  # type: ignore[no-untyped-def]
+    size = touches.shape[1]
+    gaps, owners, containing = np.empty(size), np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    find_nearest(touches[0], touches[1], touches[2], centers, radii, gaps, owners, containing)
+    scale = weight / size
+    loss = 0.0
+    for t in range(size):
+        k, height = owners[t], gaps[t] - TOUCH_RADIUS
+        loss += scale * abs(height)
+        slope = scale if height > 0.0 else -scale
+        pull = slope / max(gaps[t] + radii[k], 1e-12)
+        for a in range(3):
+            center_gradient[k, a] -= pull * (touches[a, t] - centers[k, a])
+        radius_gradient[k] -= slope
     return loss
 
 

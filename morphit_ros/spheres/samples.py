@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from morphit_ros.geometry.inputs import MeshesLike, as_meshes
 from morphit_ros.geometry.mesh import TriangleMesh
+from morphit_ros.geometry.solid import Solid
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.spheres.exposed_surface import sample_exposed_surface, shape_bounds
@@ -16,6 +17,10 @@ from morphit_ros.spheres.exposed_surface import sample_exposed_surface, shape_bo
 # The weights of the variants were published for robot links in metres, and mix lengths with squares of lengths:
 # every shape is scaled to this box diagonal, that of a Panda link, so that they mean the same for any of them.
 REFERENCE_DIAGONAL = 0.3
+# Of the balls that touch the shape, with about the size of what a link pushes.
+TOUCH_RADIUS = 0.5 * REFERENCE_DIAGONAL
+# Points are drawn so far about the distance of touching balls' centres, relative to it, and moved there.
+_TOUCH_BAND = 0.2
 
 _MAX_BATCHES = 16
 # Below this share of its box, points inside a shape are looked for under its surface instead of in all of the box.
@@ -39,6 +44,7 @@ class FitSamples:
         half_size: (3,) half side lengths of the box, which is centred on the origin.
         has_volume: whether the shape has an inside.
         origin, scale: of the normalisation.
+        touches: (T, 3) centres of balls of `TOUCH_RADIUS` that touch the shape from outside; none unless asked for.
     """
 
     interior: Array
@@ -51,6 +57,7 @@ class FitSamples:
     has_volume: bool
     origin: Array
     scale: float
+    touches: Array = field(default_factory=lambda: np.empty((0, 3)))
 
     @property
     def diagonal(self) -> float:
@@ -59,11 +66,16 @@ class FitSamples:
 
     def halved(self) -> FitSamples:
         """With every second point: as evenly spread, half the work."""
-        return replace(self, interior=self.interior[::2], surface=self.surface[::2], normals=self.normals[::2])
+        return replace(
+            self, interior=self.interior[::2], surface=self.surface[::2], normals=self.normals[::2],
+            touches=self.touches[::2],
+        )  # fmt: skip
 
 
-def draw_samples(mesh: MeshesLike, interior: int, surface: int, rng: np.random.Generator) -> FitSamples:
-    """Draw points uniformly in and on a shape: a mesh, or the union of several.
+def draw_samples(
+    mesh: MeshesLike, interior: int, surface: int, rng: np.random.Generator, touches: int = 0
+) -> FitSamples:
+    """Draw points uniformly in and on a shape, and about it: a mesh, or the union of several.
 
     A mesh that is not watertight has the inside that its winding number gives it. A shape without one (a sheet) is
     represented by its surface alone.
@@ -87,8 +99,9 @@ def draw_samples(mesh: MeshesLike, interior: int, surface: int, rng: np.random.G
     second = offsets.T @ offsets / len(offsets) * volume
     inertia = np.trace(second) * np.eye(3) - second
     return FitSamples(
-        np.ascontiguousarray(inside), points, normals, volume, center, inertia, half_size, has_volume, origin, scale
-    )
+        np.ascontiguousarray(inside), points, normals, volume, center, inertia, half_size, has_volume, origin, scale,
+        _touching_balls(meshes, half_size, touches, rng),
+    )  # fmt: skip
 
 
 def _rounded(lengths: Array) -> Array:
@@ -128,6 +141,32 @@ def _interior_points(
         enclosed, area = (sum(abs(getattr(part, name)) for part in meshes) for name in ("volume", "area"))
         volume = max(volume, enclosed, area * 1e-4 * REFERENCE_DIAGONAL)
     return inside, volume
+
+
+def _touching_balls(meshes: Sequence[TriangleMesh], half_size: Array, count: int, rng: np.random.Generator) -> Array:
+    """Centres (T, 3) of up to `count` balls of `TOUCH_RADIUS` that touch the shape from outside, evenly spread.
+
+    A ball touches an edge from as many places as the edge is sharp, and no place that it doesn't fit into.
+    """
+    centers, drawn = np.empty((0, 3)), 0
+    if count == 0:
+        return centers
+    solid, start, reach = Solid(meshes), rng.random(3), 1.0 + _TOUCH_BAND
+    for _ in range(_MAX_BATCHES):
+        if len(centers) >= count:
+            break
+        steps = np.arange(drawn, drawn + 4 * count)[:, None]
+        points = (2.0 * ((start + steps * _EVEN_STEPS) % 1.0) - 1.0) * (half_size + reach * TOUCH_RADIUS)
+        drawn += len(points)
+        feet = solid.feet(points)
+        distances = np.linalg.norm(points - feet, axis=1)
+        near = np.flatnonzero(np.abs(distances - TOUCH_RADIUS) < _TOUCH_BAND * TOUCH_RADIUS)
+        near = near[~solid.contains(points[near])]
+        found = feet[near] + TOUCH_RADIUS / distances[near, None] * (points[near] - feet[near])
+        # Moved outwards, a ball may meet another part of the shape.
+        free = solid.surface_distances(found) > (1.0 - 1e-6) * TOUCH_RADIUS
+        centers = np.concatenate([centers, found[free]])
+    return np.ascontiguousarray(centers[:count])
 
 
 def _points_under(skin: tuple[Array, Array], test: InsideTest, count: int, rng: np.random.Generator) -> Array:

@@ -13,6 +13,7 @@ from morphit_bench.spheres.contact_experiment import (
     Scene,
     difference,
     drawn_scene,
+    first_part,
     robot_meshes,
 )
 from morphit_ros.geometry.mesh_io import load_mesh
@@ -67,6 +68,17 @@ class TestScene:
         assert not np.array_equal(scene_of(panda, 1).T_root_object, scene.T_root_object)
 
 
+def test_first_part_is_about_the_touch(scene):
+    poses = np.repeat(scene.T_root_object[None], len(scene.motion), axis=0)
+    # Sinks from the start, is pushed from step 700.
+    poses[:, 2, 3] -= 1e-3
+    poses[700:, 0, 3] += 1e-3
+    part = first_part(scene, poses, 0.5)
+    np.testing.assert_array_equal(part.motion, scene.motion[700 - 60 : 700 + 250 + 1])
+    np.testing.assert_array_equal(part.T_root_object, scene.T_root_object)
+    assert len(first_part(scene, poses, 100.0).motion) == len(scene.motion) - 640
+
+
 def test_files_of_links_are_their_collision_meshes(panda, tmp_path):
     files = robot_meshes(panda, tmp_path)
     assert sum(map(len, files.values())) == sum(len(link.collisions) for link in panda.links.values())
@@ -109,23 +121,23 @@ class TestDrake:
     def test_the_same_body_pushes_to_the_same_place_and_a_thin_one_not(self, panda, scene, tmp_path):
         files = robot_meshes(panda, tmp_path)
         world = ContactWorld(panda, PANDA.arm_joints, CLOSED, files, BOX)
-        pose, motion, touched = world.push(scene)
+        poses, motion, touched = world.push(scene)
         assert touched
         # Joints follow: what is replayed is what was wanted.
         assert np.abs(motion[-1] - scene.motion[-1]).max() < 2e-3
         again, _, _ = world.push(scene, motion)
-        assert difference(pose, again)[0] < 5e-3
+        assert difference(poses[-1], again[-1])[0] < 5e-3
         links = ["panda_hand", "panda_leftfinger", "panda_rightfinger"]
         spheres = fit_robot_spheres(panda, SphereFitConfig(count=6, primitive_count=6), links=links)
         pushed, _, touched = ContactWorld(panda, PANDA.arm_joints, CLOSED, spheres, BOX, points=True).push(
             scene, motion
         )
         assert touched
-        assert difference(pose, pushed)[0] > difference(pose, again)[0]
+        assert difference(poses[-1], pushed[-1])[0] > difference(poses[-1], again[-1])[0]
 
     def test_what_is_not_in_the_way_stays(self, panda, scene, tmp_path):
         world = ContactWorld(panda, PANDA.arm_joints, CLOSED, robot_meshes(panda, tmp_path), BALL)
         still = Scene(make_transform(np.eye(3), [-0.6, 0.0, 0.05]), scene.motion[:300])
-        pose, _, touched = world.push(still)
+        poses, _, touched = world.push(still)
         assert not touched
-        assert difference(pose, still.T_root_object)[0] < 1e-3
+        assert difference(poses[-1], still.T_root_object)[0] < 1e-3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from morphit_ros.geometry.primitives import box_mesh
-from morphit_ros.spheres.configuration import SphereFitConfig
+from morphit_ros.spheres.configuration import LossWeights, SphereFitConfig
 from morphit_ros.spheres.density_control import move_useless, resize, tally_spheres
 from morphit_ros.spheres.samples import draw_samples
 
@@ -38,6 +38,16 @@ def test_error_is_where_the_spheres_are_missing(samples):
     assert tally.error.argmax() == 4
     assert tally.axes[4, 0] > 0.9
     np.testing.assert_allclose(np.linalg.norm(tally.axes, axis=1), 1.0)
+
+
+def test_contact_alone_tells_what_is_worth_something_and_where_it_is_missing():
+    samples = draw_samples(MESH, 800, 800, np.random.default_rng(0), 800)
+    centers, radii = row_of_spheres(samples)
+    # Not standing out of the box: none is in a ball's way.
+    tally = tally_spheres(samples, centers, 0.6 * radii, LossWeights.only(contact=100.0))
+    assert tally.worth.argmin() == 3
+    assert (tally.worth[[0, 1, 2, 4]] > 1e-3).all()
+    assert tally.error.argmax() == 4
 
 
 def test_useless_sphere_moves_to_the_bare_end(samples):

@@ -17,7 +17,8 @@ from morphit_ros.spheres import (
     fit_spheres,
     measure_spheres,
 )
-from morphit_ros.spheres.metrics import nearest_gaps
+from morphit_ros.spheres.configuration import VARIANTS
+from morphit_ros.spheres.metrics import even_directions, nearest_gaps
 
 QUICK = SphereFitConfig(count=8, iterations=60, rounds=2, interior_samples=400, surface_samples=400)
 
@@ -74,6 +75,18 @@ def test_variants_do_what_they_say():
     assert volume.inside > 0.995
     assert surface.outside < 0.01
     assert balanced.d_avg < min(volume.d_avg, surface.d_avg)
+
+
+def test_contact_spheres_are_touched_where_the_mesh_is():
+    mesh = box_mesh([0.1, 0.06, 0.04])
+    # Balls of 50 mm, which is not the fit's radius, about the corners.
+    directions = even_directions(400)
+    balls = np.sign(directions) * [0.05, 0.03, 0.02] + 0.05 * directions
+    errors = {
+        variant: np.abs(nearest_gaps(balls, *spheres(mesh, 12, variant=variant)) - 0.05).mean() for variant in VARIANTS
+    }
+    others = [error for variant, error in errors.items() if variant != "contact"]
+    assert errors["contact"] < 0.6 * min(others), errors
 
 
 def test_same_seed_same_spheres_another_seed_others():

@@ -47,7 +47,7 @@ def weighted_loss(
 def problem(seed, count=12, spread=1.2):
     rng = np.random.default_rng(seed)
     mesh = [box_mesh([0.3, 0.2, 0.1]), capsule_mesh(0.05, 0.2), sphere_mesh(0.3)][seed % 3]
-    samples = draw_samples(mesh, 400 + 7 * seed, 300 + 5 * seed, rng)
+    samples = draw_samples(mesh, 400 + 7 * seed, 300 + 5 * seed, rng, 200 + 3 * seed)
     centers = rng.uniform(-spread, spread, (count, 3)) * samples.half_size
     radii = rng.uniform(0.01, 0.06, count)
     if count > 1:
@@ -64,7 +64,7 @@ def reference(samples, centers, radii, weights):
         torch.tensor(samples.inertia),
         samples.diagonal,
     )
-    arrays = (torch.tensor(a) for a in (samples.interior, samples.surface, samples.normals))
+    arrays = (torch.tensor(a) for a in (samples.interior, samples.surface, samples.normals, samples.touches))
     value = losses.total_loss(*arrays, c, r, weights, body)
     value.backward()
     return value.item(), c.grad.numpy(), r.grad.numpy()

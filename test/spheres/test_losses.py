@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 from morphit_bench.spheres import losses  # noqa: E402
 from morphit_ros.spheres.configuration import LossWeights, SphereFitConfig  # noqa: E402
+from morphit_ros.spheres.samples import TOUCH_RADIUS  # noqa: E402
 
 TERMS = [field.name for field in dataclasses.fields(LossWeights)]
 BODY_MASS, BODY_CENTER, BODY_LENGTH = 2.0, np.array([0.1, -0.2, 0.3]), 3.0
@@ -24,6 +25,7 @@ def problem():
         "interior": rng.uniform(-1, 1, (40, 3)),
         "surface": rng.uniform(-1, 1, (30, 3)),
         "normals": normals,
+        "touches": rng.uniform(-1, 1, (20, 3)),
         "centers": rng.uniform(-1, 1, (5, 3)),
         # One sphere lies inside another, so that containment is not zero.
         "radii": np.array([0.9, 0.05, 0.3, 0.4, 0.2]),
@@ -34,11 +36,12 @@ def problem():
 
 def by_loops(p):
     """The table of the paper and of its authors' additions, term by term."""
-    interior, surface, normals, centers, radii = (p[name].numpy() for name in p)
+    interior, surface, normals, touches, centers, radii = (p[name].numpy() for name in p)
     n = len(radii)
     gap = np.array([[np.linalg.norm(x - c) - r for c, r in zip(centers, radii, strict=True)] for x in interior])
     surface_gap = np.array([[np.linalg.norm(x - c) - r for c, r in zip(centers, radii, strict=True)] for x in surface])
     nearest_gap = surface_gap.min(axis=1)
+    touch_gap = [min(np.linalg.norm(x - c) - r for c, r in zip(centers, radii, strict=True)) for x in touches]
     relu = lambda value: max(value, 0.0)  # noqa: E731
     pairs = [(j, k) for j in range(n) for k in range(n) if j != k]
     distance = {(j, k): np.linalg.norm(centers[j] - centers[k]) for j, k in pairs}
@@ -70,13 +73,15 @@ def by_loops(p):
         "mass": (sum(masses) / BODY_MASS - 1.0) ** 2,
         "center_of_mass": np.sum((mean - BODY_CENTER) ** 2) / BODY_LENGTH**2,
         "inertia": np.sum((inertia - BODY_INERTIA) ** 2) / np.sum(BODY_INERTIA**2),
+        "contact": np.mean(np.abs(np.array(touch_gap) - TOUCH_RADIUS)),
     }
 
 
 def weighted(p, **weights):
     body = losses.BodyMass(torch.tensor(BODY_MASS), torch.tensor(BODY_CENTER), torch.tensor(BODY_INERTIA), BODY_LENGTH)
     config = LossWeights.only(**weights)
-    return losses.total_loss(p["interior"], p["surface"], p["normals"], p["centers"], p["radii"], config, body)
+    samples = (p[name] for name in ("interior", "surface", "normals", "touches"))
+    return losses.total_loss(*samples, p["centers"], p["radii"], config, body)
 
 
 def test_each_term_is_its_formula(problem):
@@ -115,7 +120,7 @@ def test_gradients_match_finite_differences(problem, name):
 def test_coinciding_centres_have_finite_gradients(problem):
     centers = torch.zeros((3, 3), dtype=torch.float64, requires_grad=True)
     radii = torch.full((3,), 0.5, dtype=torch.float64, requires_grad=True)
-    at_centre = {"interior": torch.zeros((4, 3), dtype=torch.float64), "surface": problem["surface"]}
+    at_centre = {"interior": torch.zeros((4, 3), dtype=torch.float64)}
     weighted(problem | at_centre | {"centers": centers, "radii": radii}, **dict.fromkeys(TERMS, 1.0)).backward()
     assert torch.isfinite(centers.grad).all()
     assert torch.isfinite(radii.grad).all()

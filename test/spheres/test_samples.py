@@ -9,7 +9,7 @@ from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rotation_vector
 from morphit_ros.geometry.winding_number import InsideTest
 from morphit_ros.spheres import LossWeights, SphereFitConfig, fit_spheres, measure_spheres
-from morphit_ros.spheres.samples import REFERENCE_DIAGONAL, draw_samples
+from morphit_ros.spheres.samples import REFERENCE_DIAGONAL, TOUCH_RADIUS, draw_samples
 
 
 def samples_of(mesh, interior=1000, surface=1000, seed=0):
@@ -46,6 +46,36 @@ def test_points_are_spread_evenly():
     counts = np.bincount(np.ravel_multi_index(cells.T, (5, 5, 5)), minlength=125)
     # Independent draws would spread by 2.8 about 8.
     assert counts.std() < 2.0
+
+
+def test_balls_touch_faces_edges_and_corners_as_often_as_there_are_places_for_them():
+    size = np.array([0.4, 0.2, 0.1])
+    samples = draw_samples(box_mesh(size), 500, 500, np.random.default_rng(0), 4000)
+    half = 0.5 * size * samples.scale
+    beyond = np.maximum(np.abs(samples.touches) - half, 0.0)
+    np.testing.assert_allclose(np.linalg.norm(beyond, axis=1), TOUCH_RADIUS, rtol=1e-6)
+    # A box grown by a radius is its faces, a quarter of a cylinder an edge, an eighth of a sphere a corner (Steiner).
+    a, b, c = 2.0 * half
+    areas = np.array([
+        2.0 * (a * b + b * c + c * a), 2.0 * np.pi * TOUCH_RADIUS * (a + b + c), 4.0 * np.pi * TOUCH_RADIUS**2
+    ])  # fmt: skip
+    shares = np.bincount((beyond > 1e-9).sum(axis=1), minlength=4)[1:] / 4000
+    np.testing.assert_allclose(shares, areas / areas.sum(), atol=0.02)
+
+
+def test_balls_do_not_touch_what_they_cannot_reach():
+    walls = [box_mesh([0.02, 1.0, 1.0]).transformed(make_transform(translation=[x, 0.0, 0.0])) for x in (-0.1, 0.1)]
+    samples = draw_samples(walls, 100, 100, np.random.default_rng(0), 1000)
+    # Between the walls is room for a ball of 90 mm; one of `TOUCH_RADIUS` would measure 300 mm across there.
+    centers = samples.touches / samples.scale
+    assert 900 < len(centers) <= 1000
+    assert not ((np.abs(centers[:, 0]) < 0.09) & (np.abs(centers[:, 1:]) < 0.5).all(axis=1)).any()
+
+
+def test_no_balls_unless_asked_for_and_half_of_them_in_half_the_samples():
+    assert samples_of(box_mesh([0.4, 0.2, 0.1])).touches.shape == (0, 3)
+    samples = draw_samples(box_mesh([0.4, 0.2, 0.1]), 100, 100, np.random.default_rng(0), 300)
+    np.testing.assert_array_equal(samples.halved().touches, samples.touches[::2])
 
 
 def test_thin_wall_has_an_inside():

@@ -24,6 +24,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
     "balanced": {"variant": "balanced"},
     "volume": {"variant": "volume"},
     "surface": {"variant": "surface"},
+    "contact": {"variant": "contact"},
     "volume+cover": {"variant": "volume", "cover": True},
     "vssa": {"method": "vssa"},
     "amaa": {"method": "amaa"},
