@@ -18,6 +18,7 @@ from morphit_ros.bringup.static_frames import (
     FURTHER_CAMERAS,
     base_publishers,
     can_publish_static_frames,
+    cover_publisher,
     simulated_publishers,
 )
 from morphit_ros.errors import InvalidInputError
@@ -257,6 +258,7 @@ def describe_grasp(
     base = base_parameters(values)
     topics = _camera_topics(values)
     seeing = {**chosen(values, "robot", "points_reliability"), **base, **camera_parameters(values)}
+    wearing = _wearing(values, robot)
     # One distance function for those who plan and who execute.
     clearance = chosen(values, "clearance", "min_clearance")
     # Grasps are for the robot and for the lift that executes them.
@@ -284,7 +286,7 @@ def describe_grasp(
         execution["push_to"] = pushing
     nodes = [
         # A real robot's driver publishes its description, calibrated: spheres are for that one.
-        NodeDescription("robot_spheres", chosen(values, *(("robot",) if simulated else ()), "seed")),
+        NodeDescription("robot_spheres", {**chosen(values, *(("robot",) if simulated else ()), "seed"), **wearing}),
         # These two move nothing and remember nothing that a pick needs: one that waits for them fails, the next works.
         NodeDescription(
             "scene_perception",
@@ -421,6 +423,23 @@ def _placing(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"place": place, **where, "region_size": size, "clear": values["clear"]}
 
 
+def _wearing(values: Mapping[str, Any], robot: RobotConfiguration) -> dict[str, Any]:
+    """Parameters of robot_spheres for a cover on a link, in jobs that know of covers.
+
+    Raises:
+        InvalidInputError: a pose that is none, or a link that the robot's file does not have.
+    """
+    link = values.get("cover_link", "")
+    if not link:
+        return {}
+    from morphit_ros.robot.description import load_robot_description
+
+    links = load_robot_description(robot.description).links
+    if link not in links:
+        raise InvalidInputError("cover_link", repr(link), f"one of {', '.join(links)}")
+    return {"cover.link": link, "cover.pose": parse_pose("cover_pose", values["cover_pose"])}
+
+
 def _pushing(values: Mapping[str, Any], robot: RobotConfiguration, base: Mapping[str, Any]) -> list[float]:
     """Where objects without a grasp are pushed through contact; nothing: nowhere.
 
@@ -518,14 +537,19 @@ def _command_interface(values: Mapping[str, Any]) -> str:
 def _static_frames(values: Mapping[str, Any], robot: RobotConfiguration) -> list[NodeDescription]:
     from morphit_ros.geometry.transforms import make_transform, matrix_from_quat_xyzw
 
+    worn = []
+    if values.get("cover_link"):
+        pose = parse_pose("cover_pose", values["cover_pose"])
+        worn = [cover_publisher(values["cover_link"], make_transform(matrix_from_quat_xyzw(pose[3:]), pose[:3]))]
     if values["sim"]:
         further = _further_cameras(values)
-        return simulated_publishers(robot, {**further, **_parameters_from_files("workcell_sim", values, further)})
+        changed = {**further, **_parameters_from_files("workcell_sim", values, further)}
+        return [*simulated_publishers(robot, changed), *worn]
     if not values["base_pose"]:
         remedy = "With base_source:=tf somebody else publishes the base already."
         raise InvalidInputError("static_frames", "true without base_pose", "a base_pose to publish", remedy)
     pose = parse_pose("base_pose", values["base_pose"])
-    return base_publishers(robot, make_transform(matrix_from_quat_xyzw(pose[3:]), pose[:3]))
+    return [*base_publishers(robot, make_transform(matrix_from_quat_xyzw(pose[3:]), pose[:3])), *worn]
 
 
 def _further_cameras(values: Mapping[str, Any]) -> dict[str, Any]:

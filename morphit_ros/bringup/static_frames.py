@@ -9,6 +9,8 @@ from morphit_ros.bringup.job import NodeDescription, is_installed
 from morphit_ros.robot.configuration import RobotConfiguration
 
 WORLD = "world"
+# Of a morphing cover that moves with a link.
+WORN_COVER = "cover"
 _PACKAGE, _PROGRAM = "tf2_ros", "static_transform_publisher"
 # Where the simulation puts the cameras unless a parameter file says otherwise: as in its own configuration.
 SIMULATED_CAMERAS: Mapping[str, Any] = {
@@ -46,6 +48,11 @@ def base_publishers(robot: RobotConfiguration, T_world_base: Any) -> list[NodeDe
     return [_publisher("world_to_base", description.root_link, T_world_root)]
 
 
+def cover_publisher(link: str, T_link_cover: Any) -> NodeDescription:
+    """Connects a cover to the link that wears it."""
+    return _publisher("link_to_cover", WORN_COVER, T_link_cover, link)
+
+
 def simulated_publishers(robot: RobotConfiguration, changed: Mapping[str, Any]) -> list[NodeDescription]:
     """Base and cameras as workcell_sim has them.
 
@@ -71,10 +78,10 @@ def simulated_publishers(robot: RobotConfiguration, changed: Mapping[str, Any]) 
     return [*base_publishers(robot, base), *cameras]
 
 
-def _publisher(name: str, frame: str, T_world_frame: Any) -> NodeDescription:
+def _publisher(name: str, frame: str, T_parent_frame: Any, parent: str = WORLD) -> NodeDescription:
     from morphit_ros.geometry.transforms import quat_xyzw_from_matrix
 
-    numbers = [*T_world_frame[:3, 3].tolist(), *quat_xyzw_from_matrix(T_world_frame[:3, :3]).tolist()]
+    numbers = [*T_parent_frame[:3, 3].tolist(), *quat_xyzw_from_matrix(T_parent_frame[:3, :3]).tolist()]
     words: list[str] = []
     for option, number in zip(("x", "y", "z", "qx", "qy", "qz", "qw"), numbers, strict=True):
         words += [f"--{option}", f"{number:.9f}"]
@@ -82,5 +89,5 @@ def _publisher(name: str, frame: str, T_world_frame: Any) -> NodeDescription:
         _PROGRAM,
         package=_PACKAGE,
         name=name,
-        arguments=(*words, "--frame-id", WORLD, "--child-frame-id", frame),
+        arguments=(*words, "--frame-id", parent, "--child-frame-id", frame),
     )

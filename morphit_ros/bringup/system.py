@@ -12,7 +12,9 @@ from morphit_ros.bringup.cover import COVER
 from morphit_ros.bringup.distance import DISTANCE
 from morphit_ros.bringup.job import Job, NodeDescription, WhenEnded
 from morphit_ros.bringup.neural import NEURAL
+from morphit_ros.bringup.static_frames import WORN_COVER
 from morphit_ros.bringup.workcell_file import WORKCELL
+from morphit_ros.errors import InvalidInputError
 
 _PARTS = ("superovoid_distance", "motion_planning", "task_execution", "neural_object", "cover_sim", "cover_control")
 # Whatever their own job says there is the node's default, which a parameter file may change.
@@ -28,6 +30,8 @@ ARGUMENTS = (
     Argument("neural", False, "an object known as a density field too, with its services"),
     *(argument for argument in NEURAL.arguments if argument.name in ("density", "recording_frame")),
     Argument("cover", "", "a morphing cover too: case of config/cover or a YAML file; empty: none"),
+    Argument("cover_link", "", "link that wears the cover, whose plates are then parts of the robot; empty: none"),
+    Argument("cover_pose", "0 0 0 0 0 0 1", "T_link_cover of the cover on that link, 'x y z qx qy qz qw' [m]"),
 )
 
 
@@ -35,8 +39,12 @@ def describe_system(values: Mapping[str, Any]) -> tuple[NodeDescription, ...]:
     """The nodes of the job grasp, distances and motions beside them, and neural object and cover where asked for.
 
     Raises:
-        InvalidInputError, ResourceNotFoundError: as of the jobs that this one is made of.
+        InvalidInputError: a link that wears no cover, or that the robot does not have; else as of the jobs that this
+            one is made of.
+        ResourceNotFoundError: as of these.
     """
+    if values["cover_link"] and not values["cover"]:
+        raise InvalidInputError("cover_link", values["cover_link"], "nothing without cover", "Name its case.")
     return grasp.describe_grasp(values, _others(values), "system", _PARTS)
 
 
@@ -59,7 +67,10 @@ def _others(values: Mapping[str, Any]) -> list[NodeDescription]:
         nodes += NEURAL.nodes({**told, "viewer": "false"})
     if values["cover"]:
         simulated = str(values["sim"]).lower()
-        nodes += COVER.nodes({"case": values["cover"], "sim": simulated, "viewer": "false"})
+        # Worn, it has a frame of its own, which moves with the link.
+        frame = {"cover_frame": WORN_COVER} if values["cover_link"] else {}
+        cover = COVER.nodes({"case": values["cover"], "sim": simulated, "viewer": "false"})
+        nodes += [replace(node, parameters={**node.parameters, **frame}) for node in cover]
     return [
         replace(node, parameters={k: v for k, v in node.parameters.items() if k not in _LEFT_OUT}) for node in nodes
     ]

@@ -133,6 +133,8 @@ class EmbeddedBackend:
             are planned with these where they have the room, else with the spheres of `urdf`. On straight lines the hand
             is of its spheres inside it (`RefinableArm.hand`), where there are any, all else of those of `urdf`: where
             things are near, neither what bulges nor what is missing may decide.
+        worn: asked at each request for what links carry for good. Its spheres are among those of `urdf`, and on none of
+            the covers.
 
     Raises:
         InvalidInputError: URDF, SRDF and configuration do not fit together.
@@ -146,10 +148,11 @@ class EmbeddedBackend:
         config: EmbeddedConfig | None = None,
         seed: int = 0,
         covers: Callable[[], RefinableArm | None] = lambda: None,
+        worn: Callable[[], Sequence[Carried]] = tuple,
     ) -> None:
         self.config = config or EmbeddedConfig()
         self.robot = robot
-        self._seed, self._covers = seed, covers
+        self._seed, self._covers, self._worn = seed, covers, worn
         self.transfers = (0, 0)
         self._urdf = robot_urdf(urdf, robot.base_link, robot.tip_link, robot.arm_joints, self.config.limit_margin)
         self._kinematics = KinematicModel(self._urdf)
@@ -511,7 +514,7 @@ class EmbeddedBackend:
             )
             for item in environment.attached
         ]
-        arm = arm.at(state, carried, self._exempt, np.array([self._lower, self._upper]))
+        arm = arm.at(state, [*carried, *self._worn()], self._exempt, np.array([self._lower, self._upper]))
         world = touching.world
         if environment.objects:
             centers = transform_points(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from morphit_ros.geometry.transforms import (
 from morphit_ros.motion.environment import check_objects
 from morphit_ros.motion.moveit_process.client import MoveItProcess, RequestRefusedError
 from morphit_ros.motion.moveit_process.interpreter import AUTOMATIC, choose_interpreter
+from morphit_ros.motion.refinement import Carried
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.motion_backend import (
@@ -108,6 +109,7 @@ class MoveItBackend:
         config: settings.
         namespace: of MoveItPy's own node, which listens there to joint states; empty for the root.
         use_sim_time: it takes its time from `/clock`, as the joint states do.
+        worn: asked at each request for what links carry besides what is attached here; MoveIt's robot gets it.
 
     Raises:
         MissingDependencyError: moveit_py works in no interpreter.
@@ -123,6 +125,7 @@ class MoveItBackend:
         config: MoveItConfig | None = None,
         namespace: str = "",
         use_sim_time: bool = False,
+        worn: Callable[[], Sequence[Carried]] = tuple,
     ) -> None:
         if "planning_group" not in robot.moveit:
             raise InvalidInputError("robot.moveit", sorted(robot.moveit), "a key 'planning_group'")
@@ -136,6 +139,9 @@ class MoveItBackend:
         self._solids: tuple[Solid, ...] = ()
         # What is attached, with centers in the frame of the tip link.
         self._attached: dict[str, ObjectObstacle] = {}
+        self._worn = worn
+        # What MoveIt's process has of it.
+        self._told_worn: list[dict[str, Any]] = []
         self._python = choose_interpreter(self.config.python)
         self._process: MoveItProcess | None = None
         self._running()
@@ -226,6 +232,7 @@ class MoveItBackend:
             self._send_world(process)
             for held in self._attached.values():
                 process.ask("attach", self.config.answer_time, **_spheres(held))
+            self._told_worn = []
         except BaseException:
             process.kill()
             raise
@@ -284,6 +291,21 @@ class MoveItBackend:
             solids.setdefault(_SOLID + solid.name, []).extend(_shapes(solid))
         process.ask("set_world", self.config.answer_time, table=table, objects=objects, solids=solids)
 
+    def _tell_worn(self, process: MoveItProcess) -> None:
+        worn = [
+            {
+                "name": item.name,
+                "link": item.body.link,
+                "centers": item.body.centers.tolist(),
+                "radii": item.body.radii.tolist(),
+                "touch_links": sorted({item.body.link, *item.touch_links}),
+            }
+            for item in self._worn()
+        ]
+        if worn != self._told_worn:
+            process.ask("wear", self.config.answer_time, items=worn)
+            self._told_worn = worn
+
     # Plans
 
     def _tip_pose(self, T_base_gripper: Array) -> list[float]:
@@ -307,6 +329,7 @@ class MoveItBackend:
         if missing:
             raise InvalidInputError("start", f"no position of {', '.join(missing)}", "a position of each arm joint")
         config, process = self.config, self._running()
+        self._tell_worn(process)
         answer = process.ask(
             "plan",
             config.planning_time + config.answer_time,

@@ -11,7 +11,7 @@ from std_msgs.msg import String
 
 from morphit_interfaces.action import FitSpheres
 from morphit_interfaces.srv import AttachObject, DetachObject
-from morphit_ros.configuration import Config, parameter
+from morphit_ros.configuration import Config, nested, parameter
 from morphit_ros.errors import MorphitError
 from morphit_ros.robot.description import RobotDescription
 from morphit_ros.ros.core import interfaces
@@ -23,6 +23,7 @@ from morphit_ros.ros.spheres.attach_request import MOST_SPHERES, answer_change, 
 from morphit_ros.ros.spheres.fit_requests import Check, FitRequests, Progress, fit_config_of
 from morphit_ros.ros.spheres.planning_scene import PlanningSceneUpdates
 from morphit_ros.ros.spheres.publisher import SpherePublisher, summary
+from morphit_ros.ros.spheres.worn_cover import WornCover, WornCoverConfig
 from morphit_ros.spheres import SphereFitConfig
 from morphit_ros.spheres.adaptation import AdaptiveShape
 from morphit_ros.spheres.objects.attachment import RobotShape
@@ -41,6 +42,7 @@ class RobotSpheresConfig(Config):
         "Whether a running move_group is told of each change, by apply_planning_scene (needs moveit_msgs)",
     )
     touch_links: tuple[str, ...] = parameter((), "Links that an attached object may touch in move_group")
+    cover: WornCoverConfig = nested(WornCoverConfig)
 
 
 CONFIGS = (DescriptionConfig, RobotSpheresConfig, SphereFitConfig)
@@ -74,6 +76,7 @@ class RobotSpheres(Node):
         at_once = MutuallyExclusiveCallbackGroup()
         interfaces.ATTACH_OBJECT.serve(self, self._on_attach, at_once)
         interfaces.DETACH_OBJECT.serve(self, self._on_detach, at_once)
+        self._cover = WornCover(self, self._config.cover, self._adaptive, self._on_no_cover, at_once)
         topic = interfaces.ROBOT_DESCRIPTION
         if self._newest is None:
             topic.subscribe(self, self._on_description)
@@ -147,6 +150,9 @@ class RobotSpheres(Node):
     def _on_detach(self, request: DetachObject.Request, response: DetachObject.Response) -> DetachObject.Response:
         name = request.object_id
         return answer_change(response, lambda: self._adaptive.detach(name), f"detached {name}")
+
+    def _on_no_cover(self, error: MorphitError) -> None:
+        self._diagnostics.report(WARN, f"the cover's plates are not taken, those before are kept: {error}")
 
 
 def main(args: list[str] | None = None) -> None:

@@ -165,6 +165,15 @@ def test_real_base_is_where_its_argument_says() -> None:
     assert pose == pytest.approx(make_transform(matrix_from_quat_xyzw([0, 0.6, 0, 0.8]), [1, 2, 3]), abs=1e-8)
 
 
+@pytest.mark.parametrize("words", [(), ("sim:=false", "static_frames:=true", "base_pose:=0 0 0 0 0 0 1")])
+def test_a_cover_is_where_the_link_wears_it(words: tuple[str, ...]) -> None:
+    worn = ("cover:=3x3", "cover_link:=panda_link5", "cover_pose:=0.1 0.2 0.3 0 0.6 0 0.8")
+    found = find_job("system").nodes(parse_assignments([*worn, *words]))
+    parent, pose = static_transforms(found)["cover"]
+    assert parent == "panda_link5"
+    assert pose == pytest.approx(make_transform(matrix_from_quat_xyzw([0, 0.6, 0, 0.8]), [0.1, 0.2, 0.3]), abs=1e-8)
+
+
 URDF = """<robot name="r"><link name="{root}"/><link name="base"/><joint name="j" type="fixed">
 <parent link="{root}"/><child link="base"/><origin xyz="0 0 0.5" rpy="0 0 1"/></joint></robot>"""
 

@@ -120,3 +120,20 @@ def test_parameter_files_reach_the_added_nodes(tmp_path: Path) -> None:
     path.write_text("superovoid_distanse: {ros__parameters: {alpha: 0.3}}\n", encoding="utf-8")
     with pytest.raises(InvalidInputError, match="superovoid_distanse"):
         nodes(f"params_file:={path}")
+
+
+def test_a_cover_that_a_link_wears_is_told_to_the_robots_spheres() -> None:
+    pose = "0 0.06 -0.15 0 0 0 1"
+    found = nodes("cover:=3x3", "cover_link:=panda_link5", f"cover_pose:={pose}")
+    assert found["robot_spheres"].parameters["cover.link"] == "panda_link5"
+    assert found["robot_spheres"].parameters["cover.pose"] == [0.0, 0.06, -0.15, 0.0, 0.0, 0.0, 1.0]
+    assert {found[name].parameters["cover_frame"] for name in ("cover_control", "cover_sim")} == {"cover"}
+    beside = nodes("cover:=3x3")
+    assert "cover.link" not in beside["robot_spheres"].parameters
+    assert "cover_frame" not in beside["cover_control"].parameters
+    with pytest.raises(InvalidInputError, match="cover_link"):
+        nodes("cover:=3x3", "cover_link:=panda_link15")
+    with pytest.raises(InvalidInputError, match="without cover"):
+        nodes("cover_link:=panda_link5")
+    with pytest.raises(InvalidInputError, match="cover_pose"):
+        nodes("cover:=3x3", "cover_link:=panda_link5", "cover_pose:=1 2 3")

@@ -9,8 +9,8 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import concatenate_meshes, sample_surface
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy, rotation_angle, transform_points
 from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
-from morphit_ros.motion.model import bodies_of, surface_spheres
-from morphit_ros.motion.refinement import RefinableArm
+from morphit_ros.motion.model import Body, bodies_of, surface_spheres
+from morphit_ros.motion.refinement import Carried, RefinableArm
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.links import GeometryKind, collision_mesh
@@ -193,6 +193,34 @@ def test_transfers_keep_clear_by_covers_where_these_have_the_room(
     for positions in samples(start, carrying.trajectory, step=0.02):
         places = transform_points(kinematics.link_pose(positions, tip), held)
         assert np.linalg.norm(places[:, None] - wall.centers, axis=2).min() > 0.05
+
+
+def test_transfers_keep_what_a_link_wears_clear_too(
+    panda_urdf, panda_srdf, panda, covers, home, table, kinematics, from_above
+):
+    """Plates beside the forearm, which the covers of the links know nothing of."""
+    places = np.stack(np.meshgrid([-0.07], [0.1, 0.15, 0.2], [-0.2, -0.15, -0.1]), axis=-1).reshape(-1, 3)
+    body = Body("panda_link5", places, np.full(len(places), 0.04))
+    plates = Carried("cover", body, frozenset(["panda_link4", "panda_link6"]))
+    heights = np.linspace(0.03, 0.9, 30)
+    wall = ObjectObstacle("wall", np.array([[0.38, 0.0, z] for z in heights]), np.full(30, 0.03))
+
+    def nearest(worn):
+        backend = EmbeddedBackend(
+            panda_urdf, panda_srdf, panda, CONFIG, seed=3, covers=lambda: covers, worn=lambda: worn
+        )
+        backend.set_world(table, [])
+        start = at_end(home, backend.plan_to_pose(home, from_above(0.4, 0.35, 0.25)).trajectory)
+        backend.set_world(table, [wall])
+        around = backend.plan_to_pose(start, from_above(0.4, -0.35, 0.25))
+        assert around.covered
+        gaps = []
+        for positions in samples(start, around.trajectory, step=0.02):
+            centers = transform_points(kinematics.link_pose(positions, "panda_link5"), places)
+            gaps.append(np.linalg.norm(centers[:, None] - wall.centers, axis=2).min() - 0.07)
+        return min(gaps)
+
+    assert nearest([]) < 0.0 < nearest([plates])
 
 
 def test_where_covers_touch_the_published_spheres_count(covered, covers, backend, home, kinematics, from_above):

@@ -17,7 +17,9 @@ import pytest
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_quat_xyzw
+from morphit_ros.motion.model import Body
 from morphit_ros.motion.moveit import MoveItBackend, MoveItConfig
+from morphit_ros.motion.refinement import Carried
 from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.motion_backend import MotionBackendError, MotionStatus
 from morphit_ros.robot.solids import Solid
@@ -318,6 +320,50 @@ def test_solids_become_shapes_that_moveit_knows(backend, moveit, table, box):
     assert numbers(told["mesh_poses"][0]["position"], "xyz") == list(here)
     backend.set_world(None, [])
     assert moveit.told["world"] == {}
+
+
+def plates(link: str, height: float) -> Carried:
+    body = Body(link, np.array([[0.0, 0.0, height], [0.05, 0.0, height]]), np.array([0.03, 0.03]))
+    return Carried("cover", body, frozenset(["panda_link6"]))
+
+
+def test_what_links_carry_for_good_is_part_of_the_robot_at_each_request(
+    make, moveit, table, box, home, panda, from_above
+):
+    worn: list[Carried] = []
+    backend = make(worn=lambda: worn)
+    goal = dict(zip(panda.arm_joints, np.linspace(-1.0, -0.4, 7), strict=True))
+    backend.set_world(table, [box])
+    backend.plan_to_joints(home, goal)
+    assert moveit.told["attached_while_planning"] == []
+
+    def seen() -> dict[str, Any]:
+        backend.plan_to_joints(home, goal)
+        assert moveit.told["attached_while_planning"] == sorted(moveit.told["attached"])
+        return moveit.told["attached"]["cover"]
+
+    for link, height in (("panda_link5", 0.1), ("panda_link5", 0.2), ("panda_link4", 0.2)):
+        worn[:] = [plates(link, height)]
+        cover = seen()
+        assert (cover["link_name"], cover["touch_links"]) == (link, sorted([link, "panda_link6"]))
+        assert cover["object"]["header"]["frame_id"] == link
+        assert [shape["dimensions"] for shape in cover["object"]["primitives"]] == [[0.03], [0.03]]
+        places = [numbers(pose["position"], "xyz") for pose in cover["object"]["primitive_poses"]]
+        np.testing.assert_allclose(places, [[0.0, 0.0, height], [0.05, 0.0, height]])
+        assert set(moveit.told["world"]) == {"table", "box"}
+    # It stays with another world, beside what the hand holds, and in a process that follows one that died.
+    backend.set_world(table, [box])
+    backend.attach("box", from_above(0.5, 0.0, 0.08))
+    moveit.order(plan="SIGSEGV")
+    with pytest.raises(MotionBackendError):
+        backend.plan_to_joints(home, goal)
+    moveit.order()
+    assert seen()["link_name"] == "panda_link4"
+    assert set(moveit.told["attached"]) == {"box", "cover"}
+    worn.clear()
+    backend.plan_straight(home, from_above(0.5, 0.0, 0.3), 0.1)
+    assert set(moveit.told["attached"]) == {"box"}
+    assert set(moveit.told["world"]) == {"table"}
 
 
 def test_attaching_in_the_frame_of_the_tip(backend, moveit, table, box, panda, home, from_above):

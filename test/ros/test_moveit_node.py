@@ -14,6 +14,7 @@ from fake_robot import FakeRobot
 from std_msgs.msg import String
 
 from morphit_interfaces.action import GoHome
+from morphit_interfaces.msg import LinkSpheres, Sphere, SphereModel
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.ros.core import interfaces
@@ -40,8 +41,8 @@ class MoveIt:
         (self.folder / "orders.json").write_text(json.dumps({"true_path": True, **orders}), encoding="utf-8")
 
     @property
-    def pid(self):
-        return json.loads((self.folder / "told.json").read_text(encoding="utf-8"))["pid"]
+    def told(self):
+        return json.loads((self.folder / "told.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def start(graph, moveit):
 def test_the_way_home_by_another_process_that_may_die(graph, moveit):
     robot, node, said = start(graph, moveit)
     graph.wait_until(lambda: said("may move"), what="the activation")
-    first = moveit.pid
+    first = moveit.told["pid"]
     for order, reason in (({"plan": "SIGSEGV"}, "ended by SIGSEGV"), ({"plan": 60.0}, "did not answer request 'plan'")):
         moveit.order(**order)
         _, _, result = graph.send_goal(interfaces.GO_HOME, GoHome.Goal())
@@ -76,7 +77,7 @@ def test_the_way_home_by_another_process_that_may_die(graph, moveit):
     moveit.order()
     _, _, result = graph.send_goal(interfaces.GO_HOME, GoHome.Goal())
     assert result.success, result.message
-    assert moveit.pid != first
+    assert moveit.told["pid"] != first
     np.testing.assert_allclose(robot.arm, RobotConfiguration.load("panda").home, atol=0.01)
     assert node.stop() == 0
 
@@ -88,3 +89,29 @@ def test_a_python_whose_arrays_crash_is_refused_with_the_reason(graph, moveit):
     assert said("ended by SIGSEGV at the first array")
     assert said(f"NumPy {np.__version__}")
     assert node.stop() == 0
+
+
+def test_moveit_plans_with_what_the_robot_wears(graph, moveit):
+    robot, _, said = start(graph, moveit)
+    graph.wait_until(lambda: said("may move"), what="the activation")
+    models = graph.publisher(interfaces.SPHERE_MODEL)
+    # Further at once would be a jump, which stops everything.
+    for radius, x in ((0.04, 0.03), (0.05, -0.03)):
+        cover = LinkSpheres(link_name="panda_link5", object_id="cover", spheres=[Sphere(radius=radius)])
+        models.publish(SphereModel(links=[cover]))
+
+        def goes_home(x=x):
+            robot.arm[0] += x
+            _, _, result = graph.send_goal(interfaces.GO_HOME, GoHome.Goal())
+            assert result.success, result.message
+            return moveit.told["attached"].get("cover")
+
+        # The model may come after a goal that is sent right behind it.
+        seen = []
+        graph.wait_until(lambda: seen.append(goes_home()) or has(seen[-1], radius), what="the plates")  # noqa: B023
+        assert seen[-1]["link_name"] == "panda_link5"
+        assert set(seen[-1]["touch_links"]) >= {"panda_link4", "panda_link5", "panda_link6"}
+
+
+def has(cover, radius):
+    return cover is not None and [shape["dimensions"] for shape in cover["object"]["primitives"]] == [[radius]]

@@ -146,6 +146,12 @@ def test_what_is_held_is_an_object_of_its_own_that_may_touch_what_ours_may(movei
     assert cup.object.primitive_poses[0].position.z == 0.4
 
 
+def test_a_cover_that_is_worn_may_touch_the_links_beside_its_own(moveit_messages):
+    touched = {name: body.touched for name, body in bodies("base", "arm", held=["cup", "cover"]).items()}
+    assert touched["cover"] == {"arm", "base", "cover"}
+    assert touched["cup"] == {"arm", "finger", "cup"}
+
+
 def test_without_moveit_msgs_the_remedy_is_named(monkeypatch):
     for name in ("moveit_msgs", "moveit_msgs.msg"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -19,14 +19,18 @@ from std_msgs.msg import String
 from visualization_msgs.msg import Marker
 
 from morphit_interfaces.action import FitSpheres
+from morphit_interfaces.msg import CoverState
 from morphit_interfaces.srv import AttachObject, DetachObject
 from morphit_ros.budgets import MOST_MESSAGE_FACES
+from morphit_ros.cover.model import Cover
+from morphit_ros.cover.state import flat_state
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.nodes.robot_spheres import RobotSpheres
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.core.conversions import message_from_cloud
+from morphit_ros.ros.cover.messages import description_text
 from morphit_ros.ros.spheres.fit_requests import FitRequests, _FitGivenUp
 from morphit_ros.ros.spheres.messages import link_spheres_from_message
 
@@ -539,3 +543,91 @@ def test_another_robot_keeps_only_what_it_can_carry(graph):
     assert "tip" not in links
     assert len(links["arm"][1]) > 5
     assert not node.detach("tip").success
+
+
+class Worn:
+    """A cover as cover_control publishes it, flat but for what a test does with its plates."""
+
+    def __init__(self, graph):
+        self.cover = Cover(2, 2, 0.05, (0,)).with_motors(np.array([[0, 2]]))
+        self.positions = flat_state(self.cover).positions(self.cover)
+        self.rotations = np.tile(np.eye(3), (4, 1, 1))
+        self._states = graph.publisher(interfaces.COVER_STATE)
+        self.describe = graph.publisher(interfaces.COVER_DESCRIPTION).publish
+
+    def description(self):
+        return String(data=description_text(self.cover, flat_state(self.cover)))
+
+    def publish(self, positions=None):
+        places = self.positions if positions is None else positions
+        self._states.publish(CoverState(positions=places.ravel().tolist(), rotations=self.rotations.ravel().tolist()))
+
+
+def worn(message):
+    return next((link for link in message.links if link.object_id == "cover"), None)
+
+
+def test_the_cover_that_a_link_wears_is_a_part_of_the_robot(graph):
+    pose = [0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    node = Node(graph, robot_description=DESCRIPTION, **{"cover.link": "tip", "cover.pose": pose, "cover.period": 0.05})
+    node.model(1)
+    cover = Worn(graph)
+    cover.describe(cover.description())
+
+    def published_until(accepts, what, positions=None):
+        def told():
+            cover.publish(positions)
+            return next((m for m in node.models[::-1] if worn(m) is not None and accepts(worn(m))), None)
+
+        return graph.wait_until(told, what=what)
+
+    first = worn(published_until(lambda _: True, "the plates"))
+    # Two by two spheres a plate, on the link that carries the tip, 0.15 m up.
+    assert first.link_name == "arm" and len(first.spheres) == 16
+    places = np.array([[sphere.center.x, sphere.center.y, sphere.center.z] for sphere in first.spheres])
+    middles = places.reshape(4, 4, 3).mean(axis=1)
+    np.testing.assert_allclose(middles, cover.positions + np.array([0.1, 0.0, 0.15]), atol=1e-9)
+    assert first.spheres[0].radius == pytest.approx(np.linalg.norm([0.0125, 0.0125, 0.0025]) + 0.01)
+    assert spheres_of(node.descriptions[-1].data)["arm"]
+    # Within the tolerance nothing changes, not even after many periods; a broken state is told, and nothing lost.
+    up = np.array([0.0, 0.0, 0.01])
+    known, nearly, far = len(node.models), cover.positions + 0.8 * up, cover.positions + 5.0 * up
+    broken = cover.positions.copy()
+    broken[1, 1] = np.nan
+    graph.wait_until(lambda: cover.publish(broken) or _said(node, "not finite"), what="the refusal")
+    shares = iter(np.linspace(0.0, 1.0, 30))
+
+    def rises():
+        share = next(shares, None)
+        if share is not None:
+            cover.publish(cover.positions + share * (nearly - cover.positions))
+        return share is None
+
+    graph.wait_until(rises, what="thirty states on the way up")
+    assert len(node.models) == known
+    moved = worn(published_until(lambda link: link.spheres[0].center.z > places[0, 2] + 0.04, "moved plates", far))
+    assert moved.spheres[0].center.z == pytest.approx(places[0, 2] + 0.05)
+    # What moved so fast may go on, until it is seen to rest.
+    assert moved.spheres[0].radius > first.spheres[0].radius + 0.005
+    up_there = moved.spheres[0].center
+
+    def rests(link):
+        return (link.spheres[0].center, link.spheres[0].radius) == (up_there, first.spheres[0].radius)
+
+    moved = worn(published_until(rests, "plates at rest", far))
+    assert len(node.models) == known + 2
+    # What a hand takes is there besides.
+    assert node.attach(block(), object_id="thing", link_name="tip").success
+    both = node.wait_for_model(lambda m: {link.object_id for link in m.links} == {"", "cover", "thing"}, "both")
+    assert worn(both) == moved
+
+
+def _said(node, words):
+    statuses = [status for message in node.diagnostics for status in message.status]
+    return any(words in status.message for status in statuses)
+
+
+def test_a_pose_of_a_cover_that_is_none_ends_the_node(graph):
+    process = graph.start("robot_spheres", **{**QUICK, "cover.link": "tip", "cover.pose": [0.0] * 7})
+    assert process.wait() != 0
+    assert "cover.pose" in process.output

@@ -62,6 +62,11 @@ def test_what_is_taken_is_followed_until_it_is_let_go_of(graph):
     # A link that the robot does not have carries nothing.
     publish_until(0.2, model("elbow"), lambda: own._spheres is not None and "elbow" in own._spheres)
     assert own.carried is None
+    # Nor is a cover taken up, which is worn for good.
+    worn = model()
+    worn.links.append(LinkSpheres(link_name="tip", object_id="cover", spheres=[Sphere(radius=0.07)]))
+    publish_until(0.2, worn, lambda: len(own._spheres["tip"][1]) == 2)
+    assert own.carried is None
     publish_until(0.3, model("tip"), lambda: own.carried is not None and own.carried.centers[0, 0] > 0.25)
     taken = own.carried
     np.testing.assert_allclose(taken.centers, [[0.3, 0.0, 0.3]], atol=1e-9)

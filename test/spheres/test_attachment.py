@@ -135,3 +135,26 @@ def test_the_pose_of_an_object_places_its_spheres():
 def test_what_is_no_object_is_refused(name, centers, radii):
     with pytest.raises(InvalidInputError):
         AttachedObject(name, "tip", centers, radii)
+
+
+def test_what_is_worn_moves_to_the_link_that_carries_it_and_takes_its_own_place(shape):
+    held = shape.attach(mug())
+    spheres = np.array([[0.0, 0.0, 0.01]]), np.array([0.02])
+    worn = held.wear("cover", "flange", spheres, make_transform(translation=(0.1, 0.0, 0.0)))
+    assert list(worn.attached) == ["mug", "cover"]
+    # The flange is 0.3 m up the arm and turned by a right angle.
+    np.testing.assert_allclose(worn.attached["cover"].centers, [[0.0, 0.1, 0.31]], atol=1e-7)
+    assert worn.attached["cover"].link == "arm"
+    again = worn.wear("cover", "arm", spheres, np.eye(4))
+    assert list(again.attached) == ["mug", "cover"]
+    np.testing.assert_array_equal(again.attached["cover"].centers, spheres[0])
+    assert again.content_hash != worn.content_hash
+    with pytest.raises(InvalidInputError, match="link_name"):
+        worn.wear("cover", "elbow", spheres, np.eye(4))
+
+
+def test_links_beside_another_are_found_past_those_without_spheres():
+    robot = load_robot_description(DESCRIPTION)
+    assert RobotShape(robot, model(base=0.1, arm=0.05, wheel=0.03)).beside("arm") == {"base", "wheel"}
+    assert RobotShape(robot, model(base=0.1, wheel=0.03)).beside("base") == {"wheel"}
+    assert RobotShape(robot, model(base=0.1)).beside("base") == set()

@@ -129,6 +129,8 @@ class Session:
             self._requests[name] = request
         self._world: list[str] = []
         self._attached: list[str] = []
+        # What links carry for good, and which link.
+        self._worn: dict[str, str] = {}
 
     def set_world(
         self, table: dict[str, Any] | None, objects: list[dict[str, Any]], solids: dict[str, list[dict[str, Any]]]
@@ -191,26 +193,26 @@ class Session:
 
     def attach(self, name: str, centers: list[list[float]], radii: list[float]) -> None:
         """Make an object of the world part of the tip link, in whose frame its spheres are given."""
-        message = self._messages.AttachedCollisionObject(
-            link_name=self._tip,
-            object=self._spheres(name, self._tip, centers, radii),
-            touch_links=list(self._touch_links),
-        )
-        if not self._monitor.process_attached_collision_object(attached_collision_object_msg=message):
-            raise RuntimeError(f"MoveIt did not attach object '{name}'")
+        self._attach(name, self._tip, centers, radii, self._touch_links)
         if name in self._world:
             self._world.remove(name)
         self._attached.append(name)
 
     def detach(self, name: str) -> None:
         """Forget an attached object."""
-        message = self._messages.AttachedCollisionObject(link_name=self._tip)
-        message.object.id = name
-        message.object.operation = self._messages.CollisionObject.REMOVE
-        self._monitor.process_attached_collision_object(attached_collision_object_msg=message)
+        self._detach(name, self._tip)
         self._attached.remove(name)
-        # MoveIt puts a detached object back into the world.
-        self._remove(name)
+
+    def wear(self, items: list[dict[str, Any]]) -> None:
+        """Replace what links carry whatever the world: ``name, link, centers, radii, touch_links`` in links' frames."""
+        for name, link in list(self._worn.items()):
+            if (name, link) not in {(item["name"], item["link"]) for item in items}:
+                self._detach(name, link)
+                del self._worn[name]
+        for item in items:
+            # In the place of an earlier one of that name.
+            self._attach(item["name"], item["link"], item["centers"], item["radii"], item["touch_links"])
+            self._worn[item["name"]] = item["link"]
 
     def close(self) -> None:
         """Shut MoveIt's node down."""
@@ -269,6 +271,24 @@ class Session:
         message.operation = self._messages.CollisionObject.ADD
         return message
 
+    def _attach(
+        self, name: str, link: str, centers: list[list[float]], radii: list[float], touch_links: list[str]
+    ) -> None:
+        message = self._messages.AttachedCollisionObject(
+            link_name=link, object=self._spheres(name, link, centers, radii), touch_links=list(touch_links)
+        )
+        if not self._monitor.process_attached_collision_object(attached_collision_object_msg=message):
+            raise RuntimeError(f"MoveIt did not attach object '{name}' to link '{link}'")
+
+    def _detach(self, name: str, link: str) -> None:
+        # MoveIt refuses another link than the one that carries it.
+        message = self._messages.AttachedCollisionObject(link_name=link)
+        message.object.id = name
+        message.object.operation = self._messages.CollisionObject.REMOVE
+        self._monitor.process_attached_collision_object(attached_collision_object_msg=message)
+        # MoveIt puts a detached object back into the world.
+        self._remove(name)
+
     def _add(self, message: Any) -> None:
         if not self._monitor.process_collision_object(collision_object_msg=message):
             raise RuntimeError(f"MoveIt did not accept obstacle '{message.id}'")
@@ -325,7 +345,7 @@ class Session:
 
 
 # Requests that a client may send to a session.
-_SESSION_REQUESTS = ("set_world", "plan", "attach", "detach")
+_SESSION_REQUESTS = ("set_world", "plan", "attach", "detach", "wear")
 
 
 def serve(connection: socket.socket) -> None:

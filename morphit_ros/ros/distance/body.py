@@ -15,6 +15,7 @@ from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.semantics import SemanticDescription, load_semantic_description
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.distance.messages import held_objects
+from morphit_ros.spheres.objects.plates import COVER
 from morphit_ros.superovoid.robots.body_pairs import object_bodies
 from morphit_ros.superovoid.robots.distance_request import RobotDistanceRequest
 from morphit_ros.superovoid.robots.model_file import load_model
@@ -47,14 +48,16 @@ class RobotBody:
         config: of the parameters.
         robot: name in config/robots, empty for a description from elsewhere.
         package_paths: folders that hold packages, searched first for the SRDF.
-        superovoids: its shapes; None before the first description.
-        distance: its certified distances; None before the first description.
+        description: the robot; None before the first.
+        superovoids: its shapes; None before the first description, or where only what it carries is asked for.
+        distance: its certified distances; None where it has no superovoids.
         held: what it carries by its newest sphere model, as attached objects.
     """
 
     config: RobotBodyConfig
     robot: str = ""
     package_paths: Sequence[str] = ()
+    description: RobotDescription | None = None
     superovoids: RobotSuperovoids | None = None
     distance: RobotDistance | None = None
     held: tuple[WorldObject, ...] = ()
@@ -87,8 +90,8 @@ class RobotBody:
             raise ResourceNotFoundError(error.resource, error.searched, remedy.strip()) from None
         superovoids.check_links(description)
         distance = RobotDistance(superovoids.links, KinematicModel(description), self._semantics())
-        object_bodies(CollisionWorld.of(self.held), distance.model)
-        return replace(self, superovoids=superovoids, distance=distance)
+        body = replace(self, description=description, superovoids=superovoids, distance=distance)
+        return body.carrying(self.held)
 
     def holding(self, message: SphereModel) -> RobotBody:
         """The body with what its newest sphere model carries in place of what it carried before.
@@ -101,7 +104,24 @@ class RobotBody:
         touched = self.config.touch_links
         if not touched and self.robot:
             touched = RobotConfiguration.load(self.robot).touch_links
-        held = tuple(held_objects(message, touched))
+        return self.carrying(held_objects(message, touched))
+
+    def carrying(self, held: Iterable[WorldObject]) -> RobotBody:
+        """The body with these objects; a cover that is worn may touch the links beside the one that wears it.
+
+        Raises:
+            InvalidInputError: an object on a link that the robot does not have.
+        """
+        if self.description is None:
+            return replace(self, held=tuple(held))
+        links = [name for name, link in self.description.links.items() if link.collisions]
+        pairs = self.description.neighbours(links)
+        held = tuple(
+            replace(item, touch_links=frozenset().union(*(pair for pair in pairs if item.attached_to in pair)))
+            if item.name == COVER
+            else item
+            for item in held
+        )
         if self.distance is not None:
             object_bodies(CollisionWorld.of(held), self.distance.model)
         return replace(self, held=held)

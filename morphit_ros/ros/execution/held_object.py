@@ -31,6 +31,11 @@ _FORGOTTEN = "forgotten"
 _LIFTING = (PickStage.TEST_LIFT.value, PickStage.LIFT.value)
 
 
+def held_name(node: Node) -> str:
+    """What a node calls the object that it holds, in the sphere model."""
+    return f"held_by{node.get_fully_qualified_name().replace('/', '_')}"
+
+
 class HeldObject:
     """Tells robot_spheres what is held, one question at a time and in order, without anyone waiting for it.
 
@@ -49,7 +54,7 @@ class HeldObject:
         self._attach = interfaces.ATTACH_OBJECT.call(node, group)
         self._detach = interfaces.DETACH_OBJECT.call(node, group)
         interfaces.SPHERE_MODEL.subscribe(node, self._on_model, group)
-        self._name = f"held_by{node.get_fully_qualified_name().replace('/', '_')}"
+        self._name = held_name(node)
         self._robot = robot
         self._object: PointCloud | None = None
         self._grasps: Sequence[GraspTarget] = ()

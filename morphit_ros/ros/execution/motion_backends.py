@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from std_msgs.msg import String
 
+from morphit_interfaces.msg import SphereModel
 from morphit_ros.configuration import Config, nested, parameter
 from morphit_ros.documents import read_yaml_file
 from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.motion.embedded import EmbeddedBackend, EmbeddedConfig
 from morphit_ros.motion.moveit import MoveItBackend, MoveItConfig
+from morphit_ros.motion.refinement import Carried
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
@@ -24,8 +27,11 @@ from morphit_ros.robot.motion_backend import MotionBackend
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.core.diagnostics import ERROR, Diagnostics
 from morphit_ros.ros.core.interfaces import ROBOT_DESCRIPTION, SPHERE_DESCRIPTION, SPHERE_MODEL
+from morphit_ros.ros.distance.body import RobotBody, RobotBodyConfig
+from morphit_ros.ros.execution.held_object import held_name
 from morphit_ros.ros.execution.robot_watch import RobotWatch
 from morphit_ros.ros.execution.transfer_covers import TransferCovers
+from morphit_ros.ros.motion.world import surroundings
 from morphit_ros.ros.spheres.messages import described_hash
 
 
@@ -71,10 +77,27 @@ class MotionPlanning:
         self.backend: MotionBackend | None = None
         embedded = config.backend == "embedded" and config.covers
         self._covers = TransferCovers(node, robot.arm_joints, robot.touch_links) if embedded else None
+        self._body, self._held_name = RobotBody(RobotBodyConfig(touch_links=robot.touch_links)), held_name(node)
         SPHERE_DESCRIPTION.subscribe(node, self._on_description, group)
+        if self._covers is not None or config.backend == "moveit":
+            SPHERE_MODEL.subscribe(node, self._on_model, group)
 
     def _on_description(self, message: String) -> None:
         self._newest = message.data
+
+    def _on_model(self, message: SphereModel) -> None:
+        try:
+            self._body = self._body.holding(message)
+        except MorphitError as error:
+            self._node.get_logger().error(f"{SPHERE_MODEL.name} refused, what was worn before is kept: {error}")
+
+    def _worn(self) -> Sequence[Carried]:
+        """What links carry besides the object that this node holds, which the backend has already."""
+        model = self._watch.model
+        if model is None:
+            return ()
+        body = replace(self._body, description=model.description).carrying(self._body.held)
+        return surroundings([item for item in body.held if item.name != self._held_name], lambda _: np.eye(4)).carried
 
     @property
     def ready(self) -> bool:
@@ -106,9 +129,9 @@ class MotionPlanning:
                 sim_time = bool(self._node.get_parameter("use_sim_time").value)
                 parameters = _moveit_parameters(config.moveit_parameters)
                 namespace = self._node.get_namespace()
-                backend = MoveItBackend(self._robot, parameters, config.moveit, namespace, sim_time)
+                backend = MoveItBackend(self._robot, parameters, config.moveit, namespace, sim_time, self._worn)
             else:
-                backend = embedded_backend(newest, self._robot, config.embedded, config.seed, self._covers)
+                backend = embedded_backend(newest, self._robot, config.embedded, config.seed, self._covers, self._worn)
         except MorphitError as error:
             kept = " (the last one is kept)" if self.backend is not None else ""
             self._diagnostics.report(ERROR, f"no motion planning for this robot{kept}: {error}")
@@ -162,6 +185,7 @@ def embedded_backend(
     config: EmbeddedConfig,
     seed: int,
     covers: TransferCovers | None = None,
+    worn: Callable[[], Sequence[Carried]] = tuple,
 ) -> MotionBackend:
     """The planner of this suite on the spherised description, and for transfers on covers as soon as there are some.
 
@@ -176,7 +200,7 @@ def embedded_backend(
     uri = robot.semantic_description
     srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
     return EmbeddedBackend(
-        sphere_description, srdf, robot, config, seed, lambda: covers.arm if covers is not None else None
+        sphere_description, srdf, robot, config, seed, lambda: covers.arm if covers is not None else None, worn
     )
 
 

@@ -137,10 +137,12 @@ class MotionServer:
         def fit() -> None:
             try:
                 planner = ArmPlanner(description, self._robot, self._planning)
-                body = self._body.described(description) if self._config.clearance == "superovoids" else self._body
+                exact = self._config.clearance == "superovoids"
+                body = self._body.described(description) if exact else replace(self._body, description=description)
                 if wanted():
                     with self._body_lock:
-                        self._body = replace(self._body, superovoids=body.superovoids, distance=body.distance)
+                        # It may have taken something up meanwhile.
+                        self._body = body.carrying(self._body.held)
                     self._planner, self._problem = planner, ""
                 while wanted() and planner.levels[0] < planner.levels[1]:
                     planner.prepare()

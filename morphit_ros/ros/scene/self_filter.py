@@ -21,6 +21,7 @@ from morphit_ros.ros.core.frames import BaseFrame
 from morphit_ros.ros.core.interfaces import JOINT_STATES, ROBOT_DESCRIPTION, SPHERE_MODEL
 from morphit_ros.ros.core.joint_states import follow_joint_states
 from morphit_ros.ros.spheres.messages import link_spheres_from_message
+from morphit_ros.spheres.objects.plates import COVER
 
 # Between two looks at the joint states, of which all are kept for a while [s].
 _LOOK_PERIOD = 0.1
@@ -77,7 +78,7 @@ class SelfFilter:
     def _follow_hand(self, message: SphereModel) -> None:
         """Where what is held was when it came into the model, and how far it had gone when it left it."""
         self._waiting = None
-        held = [link for link in message.links if link.object_id]
+        held = [link for link in message.links if link.object_id not in ("", COVER)]
         if bool(held) is (self._T_taken is not None):
             return
         # Description, model and joint states come in any order where this begins while something is held.

@@ -19,6 +19,7 @@ from morphit_ros.errors import MissingDependencyError
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.core.conversions import array_from_point, point_from_array
 from morphit_ros.spheres.objects.attachment import RobotShape
+from morphit_ros.spheres.objects.plates import COVER
 
 # move_group's, relative: they follow the node's namespace.
 SERVICE, QUESTION, MONITORED = "apply_planning_scene", "get_planning_scene", "monitored_planning_scene"
@@ -53,7 +54,8 @@ def bodies_of(shape: RobotShape, padding: float = 0.0, touch_links: Collection[s
     Args:
         shape: spheres in the frames of the links, and what is attached to them.
         padding: added to every radius [m].
-        touch_links: links that what is held may touch, besides the one that carries it.
+        touch_links: links that what is held may touch, besides the one that carries it. A cover that is worn may touch
+            the links beside it.
     """
     bodies = {
         # In its link's touch links: the geometry of the link itself lies inside it.
@@ -62,8 +64,9 @@ def bodies_of(shape: RobotShape, padding: float = 0.0, touch_links: Collection[s
     }
     for item in shape.attached.values():
         carrier, _ = shape.carrier(item.link)
+        also = shape.beside(carrier) if item.name == COVER else touch_links
         # Its own name tells later that it is ours.
-        touched = frozenset([item.name, item.link, carrier, *touch_links])
+        touched = frozenset([item.name, item.link, carrier, *also])
         bodies[item.name] = Body(item.link, item.centers, item.radii + padding, touched)
     return bodies
 

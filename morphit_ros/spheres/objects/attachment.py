@@ -81,6 +81,22 @@ class RobotShape:
         self.check_free(item.name, item.link)
         return replace(self, attached=MappingProxyType({**self.attached, item.name: item}))
 
+    def wear(self, name: str, frame: str, spheres: tuple[ArrayLike, ArrayLike], T_frame_object: Array) -> RobotShape:
+        """The shape with an object on the link that carries a frame, in place of the one of that name before.
+
+        Args:
+            name: of the object.
+            frame: link, or what is fixed to one.
+            spheres: centres (N, 3) and radii (N,) [m] in the object's frame.
+            T_frame_object: (4, 4).
+
+        Raises:
+            InvalidInputError: as of `carrier` and `AttachedObject`.
+        """
+        link, T_link_frame = self.carrier(frame)
+        item = attached_object(name, link, spheres, T_link_frame @ T_frame_object)
+        return replace(self, attached=MappingProxyType({**self.attached, name: item}))
+
     def check_free(self, name: str, link: str) -> None:
         """
         Raises:
@@ -141,6 +157,11 @@ class RobotShape:
                 raise InvalidInputError("link_name", repr(frame), bound)
             link, T_link_frame = joint.parent, joint.T_parent_child @ T_link_frame
         return link, T_link_frame
+
+    def beside(self, link: str) -> set[str]:
+        """Links with spheres that are next to one, once links without are passed over."""
+        pairs = self.description.neighbours(self.model.links)
+        return {name for pair in pairs if link in pair for name in pair} - {link}
 
     def joined_model(self) -> SphereModel:
         """The model with the attached spheres among those of the links that carry them: for a description in URDF."""

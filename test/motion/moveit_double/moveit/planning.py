@@ -112,6 +112,8 @@ class PlanningSceneMonitor:
         assert isinstance(attached_collision_object_msg, AttachedCollisionObject)
         item = attached_collision_object_msg.object
         if item.operation == CollisionObject.REMOVE:
+            if attached_collision_object_msg.link_name not in ("", self.attached[item.id].link_name):
+                return False  # as the real one answers for another link than the one that carries it
             self.world[item.id] = self.attached.pop(item.id).object
         else:
             self.world.pop(item.id, None)
