@@ -44,6 +44,19 @@ def options_of(words: Sequence[str] | None) -> argparse.Namespace:
         default="front",
         help="two across the table from the robot, two that face each other, or these and one or two beside the robot",
     )
+    parser.add_argument(
+        "--clearance",
+        choices=("points", "superovoids", "world"),
+        default="points",
+        help="distance function of the open hand besides points, as of grasp_planning",
+    )
+    parser.add_argument("--min-clearance", type=float, default=0.0, help="what it keeps [m]")
+    parser.add_argument(
+        "--spheres",
+        choices=("adaptive", "fixed"),
+        default="adaptive",
+        help="transfers are planned with covers of the links as fine as the place asks for, or with one sphere model",
+    )
     parser.add_argument("--data", help="folder with ycb/ (default $MORPHIT_DATA, ../shared/data)")
     add_config(parser, BatchConfig)
     parser.add_argument("--output", help="folder for records, table and summary; default: a temporary one")
@@ -88,6 +101,9 @@ def run(options: argparse.Namespace) -> int:
         fixtures=str(_BIN),
         data=data,
         cameras=cameras,
+        clearance=options.clearance,
+        min_clearance=options.min_clearance,
+        refined=options.spheres == "adaptive",
     )
     numbers = range(options.first, options.first + options.heaps)
     tasks = [(number, (plan, number)) for number in numbers]

@@ -41,6 +41,7 @@ from morphit_ros.memory.tracks import ObjectTracks
 from morphit_ros.perception import PerceptionConfig, Scene
 from morphit_ros.perception.configuration import ObjectConfig
 from morphit_ros.perception.scene import LOOSE
+from morphit_ros.robot.clearance import ClearanceFunction
 from morphit_ros.robot.fixtures import Fixtures
 from morphit_ros.robot.motion_backend import ObjectObstacle
 from morphit_ros.robot.solids import points_beside
@@ -86,6 +87,9 @@ class HeapPlan:
         attempts: most attempts for which the arm moves, times the number of objects.
         push: whether what cannot be picked is pushed aside, or over, by fingers.
         cameras: (2 to 4, 3) where they stand in the world [m].
+        clearance: distance function of the open hand besides points, as of `ClearanceConfig`.
+        min_clearance: grasps that it puts nearer to anything are dropped [m].
+        refined: transfers are planned as of `PickJob.with_arm`.
     """
 
     objects: tuple[str, ...]
@@ -101,6 +105,9 @@ class HeapPlan:
     attempts: float = 3.0
     push: bool = True
     cameras: tuple[tuple[float, ...], ...] = EYES["front"]
+    clearance: str = "points"
+    min_clearance: float = 0.0
+    refined: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= 30 or not self.objects:
@@ -233,7 +240,7 @@ def run_heap(task: tuple[HeapPlan, int]) -> dict[str, Any]:
     """One heap; its result as plain data."""
     plan, number = task
     config, items = draw_heap(plan, number)
-    jobs = [job_of(robot, "") for robot in plan.robots]
+    jobs = [job_of(robot, "", plan.refined) for robot in plan.robots]
     with Workcell(config, jobs[0].robot, items[0], items[1:]) as workcell:
         return HeapClearing(jobs, workcell, plan, number).run().to_json()
 
@@ -439,7 +446,9 @@ class HeapClearing:
         if failed.weighed is not None:
             weight = failed.weighed.moved(cell.T_world_base)
             view = replace(view, mass=weight.mass, center_of_mass=weight.center)
-        planner = grasp_method("morphit", config=PlannerConfig(unseen_last=True, assumed_load=False))
+        least = self._plan.min_clearance
+        config = PlannerConfig(unseen_last=True, assumed_load=False, min_clearance=least)
+        planner = grasp_method("morphit", config=config, clearance=self._clearance(scene, chosen))
         others = [cell.T_world_base @ pose for pose in failed.grasps]
         plan = job.plan(cell, view, planner, 1000 * self._number + self._looks, others)
         attempt.computing["plan_grasp"] = time.perf_counter() - began
@@ -487,6 +496,21 @@ class HeapClearing:
         failed = failed._replace(grasps=[*failed.grasps, *tried], weighed=weighed)
         self._remember(number, objects[number], None if place is not None else failed)
         return self._judged(attempt, before, inside, target), fault, place
+
+    def _clearance(self, scene: Scene, chosen: int) -> ClearanceFunction | None:
+        """The distance function of the open hand for an object, as the node makes it of a scene."""
+        if self._plan.clearance == "points":
+            return None
+        # Needs ROS messages, as which the node has a scene.
+        from morphit_ros.ros.execution.object_clearance import ClearanceConfig, known_hand, object_clearance
+        from morphit_ros.ros.scene.messages import TablePatch
+
+        job, config = self._tool.job, ClearanceConfig(clearance=self._plan.clearance)
+        table = None if scene.table is None else TablePatch(scene.table.T_world_table, np.array(scene.table.size))
+        others = [cloud for number, cloud in enumerate(scene.objects) if number != chosen]
+        loose = np.concatenate([self._loose(scene, chosen).points, self._beside(scene, chosen)])
+        hand = known_hand(config, job.robot.name)
+        return object_clearance(config, job.gripper, [scene.objects[chosen], *others], table, loose, hand)
 
     def _remember(self, number: int, points: Array, failed: Failed | None) -> None:
         """What attempts with this tool at an object (N, 3) have taught; None: it is gone.

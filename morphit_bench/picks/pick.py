@@ -141,15 +141,19 @@ class PickJob:
         return ClosedFingers.around(*self.two_fingers.closed_fingers)
 
     @classmethod
-    def with_arm(cls, robot: str = "panda", seed: int = 0) -> PickJob:
-        """An arm of config/robots with its sphere model and motion planner; `seed` is of both."""
+    def with_arm(cls, robot: str = "panda", seed: int = 0, refined: bool = True) -> PickJob:
+        """An arm of config/robots with its sphere model and motion planner; `seed` is of both.
+
+        Transfers are planned with covers of the links as fine as the place asks for, unless not `refined`: with those
+        spheres then.
+        """
         configuration = RobotConfiguration.load(robot)
         description = load_robot_description(configuration.description)
         spheres = fit_robot_spheres(description, SphereFitConfig(), seed=seed)
         kinematics = KinematicModel(description)
         uri = configuration.semantic_description
         srdf = resolve_uri(uri).read_text(encoding="utf-8") if uri else ""
-        covers = RefinableArm(kinematics, configuration.arm_joints)
+        covers = RefinableArm(kinematics, configuration.arm_joints) if refined else None
         backend = EmbeddedBackend(
             spherized_urdf(description, spheres), srdf, configuration, _UNHURRIED, seed, lambda: covers
         )

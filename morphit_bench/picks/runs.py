@@ -252,9 +252,9 @@ def _missing(plan: BenchmarkPlan, name: str, number: int, done: Iterable[Any]) -
 
 
 @cache
-def job_of(robot: str, gripper: str) -> PickJob:
+def job_of(robot: str, gripper: str, refined: bool = True) -> PickJob:
     """Kept by each process from trial to trial."""
-    return PickJob.with_arm(robot) if robot else PickJob.flying(gripper)
+    return PickJob.with_arm(robot, refined=refined) if robot else PickJob.flying(gripper)
 
 
 @cache
