@@ -155,22 +155,20 @@ class Clearing:
             if (room < 0.0).any():
                 continue
             axes = [np.linspace(-side, side, 2 * int(side / _STEP) + 1) for side in room]
-            for middle in np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2):
-                level = self._level(others, middle, sides)
-                away = float((np.abs(middle) / (0.5 * self.region.size)).max())
-                rated.append((level + _FROM_RIM * away, level, middle, sides))
+            for at in np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2):
+                level = self._level(others, at, sides)
+                away = float((np.abs(at) / (0.5 * self.region.size)).max())
+                rated.append((level + _FROM_RIM * away, level, at, sides))
         if not rated:
             level = self._level(others, np.zeros(2), np.maximum(self.region.size, np.ptp(own[:, :2], axis=0)))
             rated = [(level, level, np.zeros(2), np.zeros(2))]
         chosen: list[tuple[float, Array, Array]] = []
-        for _, level, middle, sides in sorted(rated, key=lambda item: item[0]):
-            if all(np.linalg.norm(middle - other) >= _ELSEWHERE for _, other, _ in chosen):
-                chosen.append((level, middle, sides))
+        for _, level, at, sides in sorted(rated, key=lambda item: item[0]):
+            if all(np.linalg.norm(at - other) >= _ELSEWHERE for _, other, _ in chosen):
+                chosen.append((level, at, sides))
         return [
-            PlaceRegion(
-                self.region.T_base_region @ make_transform(translation=(*middle, max(0.0, level + _FREE))), sides
-            )
-            for level, middle, sides in chosen[:MOST_DROPS]
+            PlaceRegion(self.region.T_base_region @ make_transform(translation=(*at, max(0.0, level + _FREE))), sides)
+            for level, at, sides in chosen[:MOST_DROPS]
         ]
 
     def note(
@@ -227,12 +225,12 @@ class Clearing:
 
         tree = cKDTree(self._seen[number])
         for other, points in self._seen.items():
-            if tree.query(_middle(points))[0] <= _NEAR:
+            if tree.query(middle(points))[0] <= _NEAR:
                 self._failed.pop(other, None)
                 self._put_off.pop(other, None)
 
     def _reaches_into(self, points: Array) -> bool:
-        over = self._over(np.concatenate([points, _middle(points)[None]]))
+        over = self._over(np.concatenate([points, middle(points)[None]]))
         return bool(over[-1] or over[:-1].mean() >= _OVER_RIM)
 
     def _lies_in(self, points: Array) -> bool:
@@ -248,13 +246,13 @@ class Clearing:
         local = transform_points(invert_transform(self.region.T_base_region), points)
         return np.asarray((np.abs(local[:, :2]) <= 0.5 * self.region.size).all(axis=1))
 
-    def _level(self, others: Array, middle: Array, sides: Array) -> float:
+    def _level(self, others: Array, at: Array, sides: Array) -> float:
         """Height of what lies below a rectangle in the frame of the region, by what is seen and by what was dropped."""
-        below = others[(np.abs(others[:, :2] - middle) <= 0.5 * sides).all(axis=1), 2]
+        below = others[(np.abs(others[:, :2] - at) <= 0.5 * sides).all(axis=1), 2]
         bottom = self.table_height - float(self.region.T_base_region[2, 3])
         dropped = 0
         for place in self._drops:
-            apart = np.abs((invert_transform(self.region.T_base_region) @ place.T_base_region)[:2, 3] - middle)
+            apart = np.abs((invert_transform(self.region.T_base_region) @ place.T_base_region)[:2, 3] - at)
             dropped += int((apart < 0.5 * (sides + place.size)).all())
         return float(max(bottom + dropped * _FALLEN, below.max(initial=-np.inf)))
 
@@ -279,5 +277,6 @@ def _room(objects: Mapping[int, Array], number: int) -> float:
     return float(cKDTree(np.concatenate(others)).query(objects[number])[0].min()) if others else np.inf
 
 
-def _middle(points: Array) -> Array:
+def middle(points: Array) -> Array:
+    """(3,) of the box around a cloud (N, 3) [m]."""
     return np.asarray(0.5 * (points.min(axis=0) + points.max(axis=0)))

@@ -28,6 +28,9 @@ _ROOM = 0.005
 _ENOUGH = 0.1
 # A table is known to go on by this much less than its slab, which is larger than what was seen of it [m].
 _TABLE_MARGIN = 0.1
+# What nobody says a direction for ends so far from the edge of the table as it was seen, with so far to go on, for what
+# is round rolls; or farther from it than it lies, by the third. More than the last makes a push no better [m].
+_EDGE, _ROLLS, _FARTHER, _WELL_INSIDE = 0.05, 0.15, 0.005, 0.3
 # Pushes that a way is looked for to.
 _MOST = 8
 
@@ -73,7 +76,11 @@ def pushes(
     direction: Array | None = None,
     tip: bool = False,
 ) -> list[Push]:
-    """Pushes through the middle of an object, best first: those after which it has most room around it.
+    """Pushes through the middle of an object, best first.
+
+    The best is the one after which the object has most room around it, and of those with as much the one after which it
+    is farthest from the edge of the table. Where no direction is given, it has room to roll on, or ends farther
+    from the edge of the table, as it was seen, than it lies.
 
     The hand points down, closed, with the broad side of its fingers ahead. It comes down where nothing is and ends
     where the table has been seen. Whether the arm gets there, and what else of it would touch, is for its planner to
@@ -105,8 +112,13 @@ def pushes(
         if not (np.isfinite(along).all() and float(np.hypot(*along[:2])) > abs(along[2])):
             raise InvalidInputError("direction", np.asarray(direction).tolist(), "a direction along the table")
         angles = [math.atan2(along[1], along[0])]
-    rated = [found for angle in angles for found in ground.rated(angle, distance, _HIGH if tip else _LOW)]
-    rated.sort(key=lambda item: -item[0])
+    rated = [
+        found
+        for angle in angles
+        if direction is not None or ground.stays(angle, distance)
+        for found in ground.rated(angle, distance, _HIGH if tip else _LOW)
+    ]
+    rated.sort(key=lambda item: item[0], reverse=True)
     return [push for _, push in rated[:_MOST]]
 
 
@@ -129,9 +141,23 @@ class _Ground:
         low, high = self._points[:, :2].min(axis=0), self._points[:, :2].max(axis=0)
         self._middle = 0.5 * (low + high)
 
-    def rated(self, angle: float, distance: float, share: float) -> Iterator[tuple[float, Push]]:
+    def stays(self, angle: float, distance: float) -> bool:
+        """Whether the object may roll on and stays on the table, or ends farther from its edge than it lies."""
+        ahead = _ahead(angle)
+        moved = self._points[:, :2] + distance * ahead
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ways = (self._half - np.sign(ahead) * moved) / np.abs(ahead)
+        after = self._to_edge(distance * ahead)
+        well = after >= _EDGE and float(np.nanmin(ways)) >= _ROLLS
+        return well or after >= self._to_edge(np.zeros(2)) + _FARTHER
+
+    def _to_edge(self, moved: Array) -> float:
+        """From the object, once it was moved, to the edge of the table as it was seen; negative beyond it [m]."""
+        return float((self._half - np.abs(self._points[:, :2] + moved)).min())
+
+    def rated(self, angle: float, distance: float, share: float) -> Iterator[tuple[tuple[float, float], Push]]:
         """Pushes in a direction with how good they are, none where there is no room for one."""
-        ahead = np.array([math.cos(angle), math.sin(angle)])
+        ahead = _ahead(angle)
         beside = np.array([-ahead[1], ahead[0]])
         away = self._points[:, :2] - self._middle
         along = away @ ahead
@@ -155,12 +181,13 @@ class _Ground:
         room = _ENOUGH
         if self._others is not None:
             room = float(self._others.query(self._points[:, :2] + distance * ahead)[0].min())
+        goodness = min(room, _ENOUGH), min(self._to_edge(distance * ahead), _WELL_INSIDE)
         for sign in (1.0, -1.0):
             x = np.array([*(sign * ahead), 0.0])
             z = np.array([0.0, 0.0, -1.0])
             rotation = np.stack([x, np.cross(z, x), z], axis=1)
             poses = [self._T_base_table @ make_transform(rotation, (*place, height)) for place in (start, end)]
-            yield min(room, _ENOUGH), Push(*poses)
+            yield goodness, Push(*poses)
 
     def _met(self, along: Array, heights: Array, share: float) -> tuple[float | None, float]:
         """Height of the pads above the table, and how far along the way points (K,), (K,) are met there [m].
@@ -177,3 +204,7 @@ class _Ground:
             if np.count_nonzero(band) >= _LEAST:
                 return height, float(along[band].min())
         return None, 0.0
+
+
+def _ahead(angle: float) -> Array:
+    return np.array([math.cos(angle), math.sin(angle)])

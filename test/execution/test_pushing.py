@@ -71,6 +71,36 @@ def test_the_hand_comes_down_where_nothing_is_and_the_object_stays_on_the_table(
     assert not pushes(box(0.35, 0.0), NOTHING, AROUND, FINGERS, 0.1, T_BASE_TABLE[:3, 0])
 
 
+@pytest.mark.parametrize("x", [0.0, 0.2, 0.33, 0.39])
+def test_nothing_is_pushed_towards_an_edge_that_it_would_be_near_to(x: float) -> None:
+    # Its far side is at x + 0.03, the table was seen up to 0.4: at last it sticks out.
+    found = pushes(box(x, 0.1), NOTHING, AROUND, FINGERS, 0.1)
+    middles = [on_table(push)[1][:2, 3] + 0.041 * _direction(push) for push in found]
+    for middle in middles:
+        assert max(np.abs(middle)) + 0.03 <= 0.351 or middle[0] < x - 0.005
+        # The best one leads to where most of the table is around it.
+    assert max(np.abs(middles[0])) <= max(0.071, x - 0.099)
+    # Nor is it where that leaves more room to others.
+    others = np.concatenate([box(x - 0.21, y) for y in (-0.02, 0.04, 0.1, 0.16, 0.22)])
+    beside = pushes(box(x, 0.1), others, AROUND, FINGERS, 0.1)
+    assert all(x < 0.3 or _direction(push)[0] < -0.05 for push in beside)
+
+
+@pytest.mark.parametrize(("x", "towards"), [(0.1, True), (0.2, False)])
+def test_what_is_round_has_room_to_roll_on(x: float, towards: bool) -> None:
+    """Most room beside others is towards the edge, which is 27 and 17 cm from the object, and 17 and 7 after a push."""
+    behind = [box(x - 0.21, y) for y in (-0.12, -0.06, 0.0, 0.06, 0.12)]
+    beside = [box(x + away, side) for away in (-0.06, 0.0) for side in (-0.15, 0.15)]
+    found = pushes(box(x, 0.0), np.concatenate([*behind, *beside]), AROUND, FINGERS, 0.1)
+    assert found and any(_direction(push)[0] > 0.9 for push in found) is towards
+
+
+def _direction(push: Push) -> Array:
+    start, end = on_table(push)
+    way = (end - start)[:2, 3]
+    return np.asarray(way / np.linalg.norm(way))
+
+
 def test_a_direction_that_is_asked_for_is_taken_and_tall_things_are_tipped_high() -> None:
     direction = T_BASE_TABLE[:3, :3] @ np.array([0.6, 0.8, 0.0])
     low = pushes(box(0.0, 0.0, (0.06, 0.06, 0.2)), NOTHING, AROUND, FINGERS, direction=direction)

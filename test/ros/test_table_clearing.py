@@ -39,6 +39,7 @@ class Cell:
         freed=False,
         refuses=0,
         faults=0,
+        falls=(),
     ):
         self.places, self.blind, self.fails = list(map(list, places)), blind, fails
         # Of the places, in their order.
@@ -50,6 +51,8 @@ class Cell:
         self.pushed, self.freed = [], freed
         # Regions that were asked for; how many of them have no room; how many picks end with a fault.
         self.regions, self.refuses, self.faults = [], refuses, faults
+        # Of the places: what falls off the table in the pick.
+        self.falls = falls
         interfaces.SEGMENT.serve(graph.node, self._see)
         self.servers = [
             interfaces.PICK.take(graph.node, self._pick),
@@ -77,7 +80,10 @@ class Cell:
             self.faults -= 1
             settle(goal, Pick.Result(failed_stage="open", message="no response", failure_mode="robot_fault"))
             return
-        failed = tuple(self.places[index]) in self.fails
+        falls = tuple(self.places[index]) in self.falls
+        failed = falls or tuple(self.places[index]) in self.fails
+        if falls:
+            del self.places[index], self.numbers[index]
         if not failed:
             self.held = self.places.pop(index), self.numbers.pop(index)
         settle(goal, Pick.Result(success=not failed, failed_stage="lift" if failed else "", message="gone",
@@ -160,6 +166,14 @@ def test_what_cannot_be_picked_is_tried_again_and_told(clear):
     assert [tip for _, tip in cell.pushed] == [False, *[True] * 5]
     assert (report["success"], report["cleared"]) == (False, 1)
     assert "1 left that could not be picked" in report["message"]
+
+
+def test_a_table_is_not_called_clear_when_something_has_fallen_off_it(clear):
+    cell, report = clear(1, [(0.5, 0.0), (0.3, 0.2), (0.45, -0.35)], falls=[(0.3, 0.2)])
+    assert len(cell.places) == 2 and cell.picked.count((0.3, 0.2)) == 1
+    assert (report["success"], report["cleared"], report["left"], report["lost"]) == (False, 1, 0, 1)
+    said = "1 neither put away nor seen any more (object_10 at 0.30 0.20 m: not picked, lift: gone)"
+    assert report["message"].startswith(said)
 
 
 def test_a_suction_cup_pushes_nothing(clear):

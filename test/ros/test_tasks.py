@@ -10,6 +10,8 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 sys.path.insert(0, str(Path(__file__).parent))
 
 from action_msgs.msg import GoalStatus
+from py_trees.behaviours import Failure
+from py_trees.decorators import Retry
 from std_msgs.msg import Float64
 
 from morphit_interfaces.action import ClearTable, Pick, Place, Push, PushTo, Recover
@@ -20,6 +22,7 @@ from morphit_ros.ros.core.conversions import header
 from morphit_ros.ros.core.endpoints import settle
 from morphit_ros.ros.execution.place_region import region_pose
 from morphit_ros.ros.scene.messages import message_from_objects, object_name, wanted_number
+from morphit_ros.ros.tasks.server import state_text
 
 pytestmark = pytest.mark.ros
 WIDE, NARROW = 0.12, 0.04
@@ -367,3 +370,13 @@ def test_a_region_without_a_size_is_refused(bench):
     goal.region_size = [0.0, 0.0]
     answer = here.result(here.ask(interfaces.CLEAR_TABLE, goal))
     assert answer.status == GoalStatus.STATUS_ABORTED and "of some size" in answer.result.message
+
+
+@pytest.mark.parametrize(
+    ("failed", "told"), [(0, "invalid"), (2, "running: 2 of 4 failed"), (4, "failure: 4 of 4 failed")]
+)
+def test_the_page_says_how_many_places_failed(failed, told):
+    places = Retry("into the region", Failure("place"), num_failures=4)
+    for _ in range(failed):
+        places.tick_once()
+    assert state_text(places) == told

@@ -18,8 +18,9 @@ from py_trees.decorators import Retry
 
 from morphit_interfaces.action import ClearTable, Place, Recover
 from morphit_ros.errors import InvalidInputError, MorphitError
-from morphit_ros.execution.clearing import FAULTS, MOST_DROPS, Clearing
+from morphit_ros.execution.clearing import FAULTS, MOST_DROPS, Clearing, middle
 from morphit_ros.execution.failure import FailureMode
+from morphit_ros.execution.missing import Missing
 from morphit_ros.execution.places import PlaceRegion
 from morphit_ros.geometry.transforms import Array, transform_points
 from morphit_ros.ros.core import interfaces
@@ -27,11 +28,11 @@ from morphit_ros.ros.core.conversions import array_from_point, matrix_from_pose,
 from morphit_ros.ros.scene.messages import object_name
 from morphit_ros.ros.tasks.behaviours import Do, TaskFailed
 from morphit_ros.ros.tasks.leaves import Leaves, result_of, tried
-from morphit_ros.ros.tasks.table import UP, Table, distance_along_table, least_width, middle
+from morphit_ros.ros.tasks.table import UP, Table, distance_along_table, least_width
 
 # Looks in a row that see nothing at all before that is believed: the arm may stand in front of what is left, and clouds
-# of the last motion may still be under way.
-_LOOKS = 3
+# of the last motion may still be under way. So many where something is missing that was seen before.
+_LOOKS, _LONGER = 3, 10
 # Of what is too wide, until it is at its place; how near that has to be where nobody says [m].
 _PUSHES, _TOLERANCE = 10, 0.05
 # Of the reason why an object is left, in what is told at the end [characters].
@@ -53,6 +54,8 @@ class ClearingTask:
     Attributes:
         root: of the tree, one round.
         finished: whether the table is clear, or nothing more can be done.
+        left: how many objects are seen elsewhere then.
+        lost: how many were seen before, and neither put away nor seen any more.
 
     Raises:
         InvalidInputError: no region, or one without a size.
@@ -73,6 +76,7 @@ class ClearingTask:
         self._T_world_base = T_world_base
         self._region = PlaceRegion(matrix_from_pose(goal.region.pose), np.array(goal.region_size))
         self._clearing, self._table = Clearing(self._region, can_push=aperture is not None), Table()
+        self._missing = Missing()
         aside = goal.push_to
         self._aside = np.array([aside.point.x, aside.point.y]) if aside.header.frame_id else None
         # Numbers of what is too wide for the hand; the next push of it, and how often it was pushed.
@@ -85,7 +89,7 @@ class ClearingTask:
         self._empty, self._failure, self._tip = 0, "", False
         # Why the last attempt at an object failed, by number.
         self._why: dict[int, str] = {}
-        self.finished, self.message, self.left = False, "", 0
+        self.finished, self.message, self.left, self.lost = False, "", 0, 0
         self.root = self._tree(leaves)
 
     @property
@@ -105,8 +109,8 @@ class ClearingTask:
 
     @property
     def clear(self) -> bool:
-        """Whether nothing is left."""
-        return self.finished and not self.left
+        """Whether nothing is left, and nothing was lost."""
+        return self.finished and not self.left and not self.lost
 
     def _tree(self, leaves: Leaves) -> Behaviour:
         recover = interfaces.RECOVER
@@ -167,6 +171,7 @@ class ClearingTask:
         # What touched its neighbour may have been seen as one with it.
         seen = self._table.clouds
         self._wide = {number for number in self._wide if number not in seen or self._is_wide(seen[number])}
+        self._missing.see(seen, set(seen).difference(self._outside()))
         return True
 
     def _is_wide(self, points: Array) -> bool:
@@ -216,18 +221,31 @@ class ClearingTask:
         self._empty = 0
         return True
 
+    def _outside(self) -> list[int]:
+        """Numbers of objects that are neither in the region nor pushed to their place."""
+        return self._clearing.outside(self._rest())
+
     def _finish(self) -> bool:
         self._empty += 1
-        if self._empty >= _LOOKS:
-            left = self._clearing.outside(self._rest())
-            self.left, self.finished = len(left), True
-            told = "; ".join(map(self._left, left))
-            self.message = f"{self.left} left that could not be picked ({told})" if left else "the table is clear"
+        if self._empty < _LOOKS:
+            return True
+        lost, left = self._missing.lost(self._why), self._outside()
+        if lost and self._empty < _LONGER:
+            return True
+        self.left, self.lost, self.finished = len(left), len(lost), True
+        told = []
+        if left:
+            why = "; ".join(self._told(number, self._table.clouds[number]) for number in left)
+            told.append(f"{self.left} left that could not be picked ({why})")
+        if lost:
+            why = "; ".join(self._told(number, self._missing.points(number)) for number in lost)
+            told.append(f"{self.lost} neither put away nor seen any more ({why})")
+        self.message = ", ".join(told) or "the table is clear"
         return True
 
-    def _left(self, number: int) -> str:
-        """What is left, where, and why."""
-        place, why = middle(self._table.clouds[number]), self._why.get(number, "not tried")
+    def _told(self, number: int, points: Array) -> str:
+        """Of an object that was not put away: where it was seen last, and why."""
+        place, why = middle(points), self._why.get(number, "not tried")
         return f"{object_name(number)} at {place[0]:.2f} {place[1]:.2f} m: {why[:_REASON]}"
 
     # What became of it
@@ -277,6 +295,7 @@ class ClearingTask:
         place = self._places.pop(0)
         if result.success:
             self._clearing.note(self._table.chosen, True, place=place)
+            self._missing.put_away(self._table.chosen)
             self._faults = 0
             return self._tell(True, f"{self.cleared} put into the region")
         self._failure, self._holding = f"could not put it down, {result.failed_stage}: {result.message}", result.holding

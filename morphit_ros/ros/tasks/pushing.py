@@ -11,12 +11,13 @@ from py_trees.composites import Selector, Sequence
 
 from morphit_interfaces.action import PushTo
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.clearing import middle
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.core import interfaces
 from morphit_ros.ros.scene.messages import object_name, object_number
 from morphit_ros.ros.tasks.behaviours import Do, TaskFailed
 from morphit_ros.ros.tasks.leaves import Leaves, result_of
-from morphit_ros.ros.tasks.table import Table, distance_along_table, middle
+from morphit_ros.ros.tasks.table import Table, distance_along_table
 
 # An object without a known name that is further from where it should be is another one [m]; pushes until that is given
 # up.

@@ -7,6 +7,7 @@ from typing import Any
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
+from py_trees.decorators import Retry
 from rclpy.action import GoalResponse
 from rclpy.action.server import ServerGoalHandle
 from rclpy.node import Node
@@ -84,7 +85,8 @@ class TaskServer:
             done = f"{task.cleared} objects in {task.attempts} attempts and {duration:.0f} s, {rate:.0f} an hour"
             return ClearTable.Result(
                 success=success and task.clear, message=f"{message}: {done}", cleared=task.cleared, moved=task.moved,
-                attempts=task.attempts, pushes=task.pushes, left=task.left, duration=duration, waited=self._waited,
+                attempts=task.attempts, pushes=task.pushes, left=task.left, lost=task.lost, duration=duration,
+                waited=self._waited,
             )  # fmt: skip
 
         self._start(goal, task, result)
@@ -150,7 +152,7 @@ class TaskServer:
 
     def _tell(self, root: Behaviour, now: float) -> None:
         """Publish the tree where anything in it has changed: each behaviour that was ticked, with its reason."""
-        rows = {f"{'  ' * depth}{leaf.name}": _state(leaf) for depth, leaf in _ticked(root)}
+        rows = {f"{'  ' * depth}{leaf.name}": state_text(leaf) for depth, leaf in _ticked(root)}
         if rows == self._said:
             return
         self._said = rows
@@ -183,5 +185,10 @@ def _ticked(root: Behaviour, depth: int = 0) -> Iterator[tuple[int, Behaviour]]:
             yield from _ticked(child, depth + 1)
 
 
-def _state(leaf: Behaviour) -> str:
-    return ": ".join(filter(None, (leaf.status.value.lower(), leaf.feedback_message)))
+def state_text(leaf: Behaviour) -> str:
+    """What the page says of a behaviour: its state, and why."""
+    why = leaf.feedback_message
+    if isinstance(leaf, Retry):
+        # Its own words are for who writes trees.
+        why = f"{leaf.failures} of {leaf.num_failures} failed" if leaf.failures else ""
+    return ": ".join(filter(None, (leaf.status.value.lower(), why)))

@@ -10,6 +10,7 @@ from geometry_msgs.msg import Vector3
 from morphit_interfaces.action import Pick, Push
 from morphit_interfaces.msg import SegmentedObject, SegmentedObjectArray, TablePlane
 from morphit_ros.errors import InvalidInputError
+from morphit_ros.execution.clearing import middle
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.ros.scene.messages import cloud_of, named_point
 
@@ -102,11 +103,6 @@ class Table:
             if min(swept) >= room - 1e-9 and swept[-1] >= _ROOM - 1e-9:
                 return way
         return None
-
-
-def middle(points: Array) -> Array:
-    """(3,) of the box around a cloud (N, 3) [m]."""
-    return np.asarray(0.5 * (points.min(axis=0) + points.max(axis=0)))
 
 
 def distance_along_table(points: Array, place: Array) -> float:
