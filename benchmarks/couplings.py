@@ -8,6 +8,7 @@ paths   motions planned as the first path that is found, and as that of several 
         from everything (`choices` of motion_planning): least certified distance along it, length, processor time.
 held    an arm with a rod in its hand that somebody steers at everything near; separation_monitor's filter with the
         rod as a part of the body, and without: the least distance that the rod itself came to.
+worn    the same with the plates of a 3 x 3 morphing cover on the forearm instead of the rod.
 covers  motions planned with covers of the links as fine as the place asks for, and with those of one size: solved,
         processor time. `near`: the same, beginning 3 to 12 mm from a box.
 
@@ -28,6 +29,7 @@ from typing import Any
 import numpy as np
 from separation import FINGERS, Adversary, held_object, random_world
 
+from morphit_ros.cover.cases import load_case
 from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.motion.arm_planner import ArmPlanner, ArmPlannerConfig, MotionRequest
 from morphit_ros.motion.refinement import COUNTS
@@ -36,8 +38,9 @@ from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.semantics import load_semantic_description
 from morphit_ros.ros.motion.world import surroundings
+from morphit_ros.spheres.objects.plates import COVER, plate_spheres
 from morphit_ros.superovoid import SeparationConfig, SeparationFilter, load_model
-from morphit_ros.superovoid.distances.primitives import Box
+from morphit_ros.superovoid.distances.primitives import Box, Sphere
 from morphit_ros.superovoid.robots.distance_request import RobotDistanceRequest
 from morphit_ros.superovoid.robots.robot_distance import RobotDistance
 from morphit_ros.superovoid.robots.world import CollisionWorld, PlacedShape, WorldObject
@@ -167,19 +170,31 @@ def compared(
     return rows
 
 
-def compare_held(seeds: Sequence[int], steps: int) -> list[dict[str, Any]]:
-    """A rod that counts as a part of the robot, and one that does not."""
+def worn_cover() -> WorldObject:
+    """The plates of a 3 x 3 cover in its start configuration above the forearm, as `robot_spheres` has them."""
+    case = load_case("3x3")
+    placed = make_transform(matrix_from_rpy((0.0, 0.5 * np.pi, 0.0)), (-0.07, 0.09, -0.02))
+    centers, radii = plate_spheres(case.state.positions(case.cover), case.state.rotations, case.cover.pitch, 2, 0.005)
+    shapes = tuple(
+        PlacedShape(Sphere(radius), placed @ make_transform(translation=center))
+        for center, radius in zip(centers.tolist(), radii.tolist(), strict=True)
+    )
+    beside = frozenset(("panda_link4", "panda_link6"))
+    return WorldObject(COVER, np.eye(4), shapes, attached_to="panda_link5", touch_links=beside)
+
+
+def compare_held(seeds: Sequence[int], steps: int, carried: WorldObject) -> list[dict[str, Any]]:
+    """Something on the robot that counts as a part of it, and that does not."""
     distance, _ = robot_distance()
     kinematics, rows = distance.model, []
     known = dict(zip(ROBOT.arm_joints, ROBOT.acceleration_limits.tolist(), strict=True))
     brakes = [known.get(joint, FINGERS) for joint in kinematics.joint_names]
     home = dict(zip(ROBOT.arm_joints, ROBOT.home.tolist(), strict=True))
     begin = dict.fromkeys(kinematics.joint_names, 0.0) | home
-    rod = held_object(5)
     for seed in seeds:
         around = random_world(np.random.default_rng(seed), distance, begin, 10)
-        whole = around.changed(add=[rod])
-        pairs = tuple((rod.name, item.name) for item in around)
+        whole = around.changed(add=[carried])
+        pairs = tuple((carried.name, item.name) for item in around)
         check = distance.query(RobotDistanceRequest(pairs=pairs), whole)
         row: dict[str, Any] = {"seed": seed, "steps": steps}
         for name, world in (("with", whole), ("without", around)):
@@ -197,7 +212,7 @@ def compare_held(seeds: Sequence[int], steps: int) -> list[dict[str, Any]]:
                 positions = positions + kept.config.period * step.velocities
                 nearest = check.distances(positions).minimum_distance
                 least = min(least, np.inf if nearest is None else nearest.distance)
-            row |= {f"{name}: nearest of the rod": 1e3 * least, f"{name}: step [us]": 1e6 * spent / steps}
+            row |= {f"{name}: nearest of it": 1e3 * least, f"{name}: step [us]": 1e6 * spent / steps}
         rows.append(row)
         print_row(row)
     return rows
@@ -209,7 +224,7 @@ def print_row(row: Mapping[str, Any]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--only", action="append", choices=("paths", "held", "covers", "near"))
+    parser.add_argument("--only", action="append", choices=("paths", "held", "worn", "covers", "near"))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=100, help="seed")
     parser.add_argument("--problems", type=int, default=20, help="motions of each seed")
@@ -219,7 +234,9 @@ def main() -> int:
     seeds, wanted = range(arguments.first, arguments.first + arguments.seeds), arguments.only
     figures: dict[str, Any] = {}
     for name, measure, size in (
-        ("held", compare_held, arguments.steps), ("paths", compare_paths, arguments.problems),
+        ("held", partial(compare_held, carried=held_object(5)), arguments.steps),
+        ("worn", partial(compare_held, carried=worn_cover()), arguments.steps),
+        ("paths", compare_paths, arguments.problems),
         ("covers", compare_covers, arguments.problems),
         ("near", partial(compare_covers, near=True), arguments.problems),
     ):  # fmt: skip

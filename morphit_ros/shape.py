@@ -65,8 +65,8 @@ class Shape:
 
         Args:
             count: of spheres.
-            variant: "balanced" (also None), "volume" or "surface", see `spheres.SphereFitConfig`; None with a cloud,
-                whose spheres contain its points.
+            variant: "balanced" (also None), "volume", "surface" or "contact", see `spheres.SphereFitConfig`; None with
+                a cloud, whose spheres contain its points.
             cover: prove that every point of the shape is inside a sphere.
             seed: of the fit.
         """

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from morphit_ros.errors import InvalidInputError
-from morphit_ros.geometry.mesh import TriangleMesh, sample_surface_evenly
+from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes, sample_surface_evenly
 from morphit_ros.geometry.transforms import Array, invert_transform, transform_points
 from morphit_ros.memory.look import Look
 from morphit_ros.memory.recognition import Shape, register
@@ -35,9 +36,23 @@ _CUTS, _FEWEST = np.linspace(0.1, 0.9, 9), 40
 # Of a thing that is no higher than this the side that it lies on is taken for its outline [m].
 _LOW = 0.03
 _FIT = SuperovoidFitConfig(convex=True, samples=400, starts=6)
+# Of meshes from the superovoids [m].
+_CHORD_ERROR = 5e-4
 # A look adds to the shape where such a part of its points is further than this from all known ones [m]; it contradicts
 # the shape where its points stick out by more than those of before, and this [m].
 _NEW, _APART, _MARGIN = 0.02, 0.004, 0.004
+
+
+class KnownSurface(NamedTuple):
+    """A surface that is known of an object besides what looks at it show.
+
+    Attributes:
+        points: (M, 3) of all its sides [m].
+        source: where it comes from, for people; another one counts as another surface.
+    """
+
+    points: Array
+    source: str
 
 
 @dataclass(frozen=True)
@@ -46,22 +61,26 @@ class WholeShape:
 
     Attributes:
         shapes: in the object's own frame; convex.
+        mesh: of their union: a closed surface each, in the object's own frame.
         T_world_object: (4, 4) where it was seen last.
         deviation: within which 95 % of the seen points are from the surface of the superovoids [m]. Of sides that
             were not seen it says nothing.
         outside: by which 95 % of the seen points stick out of them at most [m].
-        assumed: part of that surface which no look has shown.
+        assumed: part of that surface which no look has shown, and that is not known otherwise.
         looks: that it is from.
         seen: time of the last of them [s].
+        known: source of what is known of it besides, empty for none.
     """
 
     shapes: tuple[PlacedSuperovoid, ...]
+    mesh: TriangleMesh
     T_world_object: Array
     deviation: float
     outside: float
     assumed: float
     looks: int
     seen: float
+    known: str = ""
 
     def holds(self, points: Array) -> bool:
         """Whether a look at points (N, 3) in the world agrees: the object is where it was, and no larger."""
@@ -90,6 +109,8 @@ class WholeShapes:
         self._complete = complete
         self._things: dict[int, KnownThing] = {}
         self._shapes: dict[int, WholeShape] = {}
+        # In the objects' own frames.
+        self._surfaces: dict[int, KnownSurface] = {}
 
     def at(self, number: int) -> WholeShape | None:
         """The shape of an object, None before it has one."""
@@ -103,9 +124,13 @@ class WholeShapes:
         """Let go of all other objects."""
         self._things = {number: thing for number, thing in self._things.items() if number in numbers}
         self._shapes = {number: shape for number, shape in self._shapes.items() if number in numbers}
+        self._surfaces = {number: surface for number, surface in self._surfaces.items() if number in numbers}
 
-    def see(self, number: int, look: Look, stamp: float) -> None:
-        """Take in a look at an object, in the world: one that does not agree with the earlier ones begins anew."""
+    def see(self, number: int, look: Look, stamp: float, surface: KnownSurface | None = None) -> None:
+        """Take in a look at an object, in the world: one that does not agree with the earlier ones begins anew.
+
+        A surface, in the world too, stands for the completion from then on, also where the object is moved.
+        """
         from scipy.spatial import cKDTree
 
         thing, shape = self._things.get(number), self._shapes.get(number)
@@ -114,26 +139,37 @@ class WholeShapes:
             T_thing_world = _pose_in(thing, look, invert_transform(shape.T_world_object))
         if thing is None or T_thing_world is None:
             thing, T_thing_world = KnownThing.first_seen(look)
+            self._surfaces.pop(number, None)
         else:
             own = look.transformed(T_thing_world)
             added = float((cKDTree(thing.look.points).query(own.points)[0] > _APART).mean()) > _NEW
             thing = thing.seen_again(own)
         self._things[number] = thing
         T_world_thing = invert_transform(T_thing_world)
+        known = self._surfaces.get(number)
+        if surface is not None and (known is None or known.source != surface.source):
+            known, added = KnownSurface(transform_points(T_thing_world, surface.points), surface.source), True
+            self._surfaces[number] = known
         if shape is not None and not added:
-            shapes = shape.shapes
+            shapes, mesh = shape.shapes, shape.mesh
         else:
             own = look.transformed(T_thing_world)
             whole = Look(thing.look.points, thing.look.normals, thing.look.eyes, own.planes, own.blockers)
-            found = superovoids_of(np.concatenate([whole.points, self._complete(whole), _feet(whole)]))
+            rest = [self._complete(whole), _feet(whole)] if known is None else [known.points]
+            found = superovoids_of(np.concatenate([whole.points, *rest]))
             if found is None:
                 self._shapes.pop(number, None)
                 return
-            shapes = found
+            shapes, mesh = found, mesh_of(found)
         away = union_distances(shapes, thing.look.points)
         deviation, outside = float(np.quantile(np.abs(away), _SHARE)), max(0.0, float(np.quantile(away, _SHARE)))
-        assumed = _unseen_share(shapes, thing.look.points)
-        self._shapes[number] = WholeShape(shapes, T_world_thing, deviation, outside, assumed, thing.looks, stamp)
+        shown, source = [thing.look.points], ""
+        if known is not None:
+            shown, source = [*shown, known.points], known.source
+        assumed = _unseen_share(shapes, np.concatenate(shown))
+        self._shapes[number] = WholeShape(
+            shapes, mesh, T_world_thing, deviation, outside, assumed, thing.looks, stamp, source
+        )
 
 
 def _feet(look: Look) -> Array:
@@ -169,6 +205,11 @@ def superovoids_of(points: Array) -> tuple[PlacedSuperovoid, ...] | None:
         return tuple(fit_superovoid(_hull(part), _FIT).placed for part in parts)
     except (InvalidInputError, QhullError):
         return None
+
+
+def mesh_of(shapes: Sequence[PlacedSuperovoid]) -> TriangleMesh:
+    """Closed surfaces of placed superovoids, in the frame that they are placed in, within 0.5 mm of theirs."""
+    return concatenate_meshes([each.shape.mesh(_CHORD_ERROR).transformed(each.T_link_shape) for each in shapes])
 
 
 def _hull(points: Array) -> TriangleMesh:

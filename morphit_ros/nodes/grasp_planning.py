@@ -28,7 +28,7 @@ from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
 from morphit_ros.ros.execution.object_clearance import ClearanceConfig, known_hand, object_clearance
-from morphit_ros.ros.grasping.known_object import KnownObjectConfig, KnownObjectMatch, weighed_completion
+from morphit_ros.ros.grasping.known_object import KnownMassConfig, KnownMasses, weighed_completion
 from morphit_ros.ros.grasping.messages import message_from_plan
 from morphit_ros.ros.grasping.plan_inputs import PlanInput, PlanInputs, PlanInputsConfig
 from morphit_ros.ros.grasping.reach import GraspReach, ReachConfig, with_reach
@@ -47,7 +47,7 @@ class GraspPlanningConfig(Config):
 
 CONFIGS = (
     GraspPlanningConfig, PlanInputsConfig, PlannerConfig, ReachConfig, BaseFrameConfig, ClearanceConfig,
-    KnownObjectConfig,
+    KnownMassConfig,
 )  # fmt: skip
 
 
@@ -67,13 +67,13 @@ class GraspPlanning(Node):
         warm_up(self._gripper)
         self._diagnostics = Diagnostics(self)
         self._reach = GraspReach(self, reach, base, self._diagnostics)
-        self._known = KnownObjectMatch(self, known)
+        self._known = KnownMasses(self, known)
         self._grasps = interfaces.GRASPS.publish(self)
         self._markers = interfaces.GRASP_MARKERS.publish(self)
         # Heavy work one at a time; the inputs arrive in the default group meanwhile.
         work = MutuallyExclusiveCallbackGroup()
         self._inputs = PlanInputs(self, work if self._config.continuous else None, inputs, self._plan_continuously)
-        self._server = interfaces.PLAN_GRASP.serve(self, self._execute, work)
+        self._server = interfaces.PLAN_GRASP.serve(self, self._execute, _no_grasps, work)
         self._diagnostics.report(OK, f"ready for {self._gripper.name}")
 
     def _plan_continuously(self) -> None:
@@ -96,7 +96,9 @@ class GraspPlanning(Node):
         except MorphitError as error:
             goal.abort()
             self._diagnostics.report(ERROR, f"request refused: {error}")
-            return PlanGrasp.Result(grasps=GraspArray(message=str(error)), planning_time=time.monotonic() - started)
+            result = _no_grasps(str(error))
+            result.planning_time = time.monotonic() - started
+            return result
         goal.succeed()
         return PlanGrasp.Result(success=bool(grasps.grasps), grasps=grasps, planning_time=time.monotonic() - started)
 
@@ -154,6 +156,10 @@ class GraspPlanning(Node):
         level = OK if grasps and not doubts else WARN
         self._diagnostics.report(level, found if grasps else f"no grasp: {plan.message}", values)
         return message
+
+
+def _no_grasps(words: str) -> PlanGrasp.Result:
+    return PlanGrasp.Result(grasps=GraspArray(message=words))
 
 
 def main(args: list[str] | None = None) -> None:

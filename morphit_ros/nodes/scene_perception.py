@@ -17,6 +17,7 @@ from morphit_ros.errors import InvalidInputError, MorphitError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import Array
 from morphit_ros.memory.tracks import ObjectTracks, View
+from morphit_ros.memory.whole_shape import KnownSurface
 from morphit_ros.perception import PerceptionConfig, Scene, SceneStatus, perceive
 from morphit_ros.perception.warm_up import warm_up
 from morphit_ros.robot.configuration import RobotConfiguration
@@ -29,6 +30,7 @@ from morphit_ros.ros.core.frames import BaseFrame, BaseFrameConfig, CameraFrameC
 from morphit_ros.ros.core.guarded import Turns
 from morphit_ros.ros.core.parameters import declare_configs
 from morphit_ros.ros.core.runner import run_node
+from morphit_ros.ros.neural.known_object import KnownObjectConfig, KnownObjectMatch
 from morphit_ros.ros.scene.camera_clouds import CameraClouds, CameraCloudsConfig, CloudPair
 from morphit_ros.ros.scene.messages import object_name, perception_of_request, wanted_number
 from morphit_ros.ros.scene.publisher import ScenePublisher
@@ -59,9 +61,14 @@ class ScenePerceptionConfig(Config):
         "Objects of the world are superovoids near all that several looks saw of them, completed, instead of the "
         "convex hull of the last look down to the table",
     )
+    use_neural_object: bool = parameter(
+        False, "With whole_shapes: take the sides that were not seen from `neural_object`, where that is the object"
+    )
 
 
-CONFIGS = (ScenePerceptionConfig, CameraCloudsConfig, PerceptionConfig, BaseFrameConfig, CameraFrameConfig)
+CONFIGS = (
+    ScenePerceptionConfig, CameraCloudsConfig, PerceptionConfig, BaseFrameConfig, CameraFrameConfig, KnownObjectConfig,
+)  # fmt: skip
 
 
 class ScenePerception(Node):
@@ -69,7 +76,7 @@ class ScenePerception(Node):
 
     def __init__(self) -> None:
         super().__init__("scene_perception")
-        config, clouds_config, self._perception, base_config, camera_config = declare_configs(self, CONFIGS)
+        config, clouds_config, self._perception, base_config, camera_config, known = declare_configs(self, CONFIGS)
         robot = RobotConfiguration.load(config.robot)
         world_frame = self._perception.world_frame
         # Before the service is there: the first request must not wait for compilers.
@@ -85,8 +92,9 @@ class ScenePerception(Node):
                 "fixtures", f"an object called '{taken[0]}'", "a name that perception does not give"
             )
         self._tracks = ObjectTracks(config.keep_unseen)
-        self._shapes = SceneShapes() if config.whole_shapes else None
-        self._out = ScenePublisher(self, base, robot.base_link, fixtures.solids)
+        self._match = KnownObjectMatch(self, known, config.whole_shapes and config.use_neural_object)
+        self._shapes = SceneShapes(self._known_surface) if config.whole_shapes else None
+        self._out = ScenePublisher(self, base, robot.base_link, fixtures.solids, config.whole_shapes)
         # One scene after the other; what may not wait for its turn is refused at once, and needs a thread for that.
         self._turns = Turns(interfaces.SEGMENT.name)
         self._clouds = CameraClouds(self, MutuallyExclusiveCallbackGroup(), clouds_config, self._perception)
@@ -176,6 +184,18 @@ class ScenePerception(Node):
 
     def _pose_of(self, camera: str, message: PointCloud2) -> Array | None:
         return self._frames.T_world_camera(camera, message.header.frame_id, seconds_from_stamp(message.header.stamp))
+
+    def _known_surface(self, points: Array) -> KnownSurface | None:
+        """Of the neural object, if points (N, 3) in the world are of it [m]."""
+        try:
+            found, _ = self._match.find(points, self._perception.world_frame)
+        except MorphitError as error:
+            text = f"{interfaces.NEURAL_OBJECT.name} is not used: {error}"
+            self.get_logger().error(text, throttle_duration_sec=10.0)
+            return None
+        if found is None or found.surface is None:
+            return None
+        return KnownSurface(found.surface.points, f"of '{found.message.name}' {found.message.content_hash[:8]}")
 
     def _counts(self) -> dict[str, int]:
         return {"unknown transforms": self._frames.failures, **self._clouds.counts()}

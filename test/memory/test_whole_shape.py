@@ -8,7 +8,7 @@ from morphit_ros.geometry.mesh import sample_surface_evenly
 from morphit_ros.geometry.primitives import box_mesh
 from morphit_ros.geometry.transforms import invert_transform, make_transform, transform_points
 from morphit_ros.memory.look import Look
-from morphit_ros.memory.whole_shape import WholeShapes, superovoids_of
+from morphit_ros.memory.whole_shape import KnownSurface, WholeShapes, superovoids_of
 from morphit_ros.superovoid.fits.errors import union_distances
 
 NOTHING = np.empty((0, 3))
@@ -125,3 +125,36 @@ def test_objects_that_are_let_go_of_have_no_shape():
         shapes.see(number, seen(can(), 0.2, 0)[0], 0.0)
     shapes.keep([4, 9])
     assert shapes.at(3) is None and shapes.at(4) is not None and shapes.at(9) is None
+
+
+def error_of(shape, pose):
+    """How far the true surface of a hammer is from a shape in the mean [m]."""
+    truth = transform_points(invert_transform(shape.T_world_object) @ pose, surface(hammer()))
+    return float(np.abs(union_distances(shape.shapes, truth)).mean())
+
+
+def test_a_known_surface_stands_for_what_was_not_seen_and_goes_along_with_the_object():
+    both, pose = seen(hammer(), 0.2, 0)
+    look, asked = of_one_eye(both), []
+    shapes = WholeShapes(lambda own: asked.append(own) or NOTHING)
+    shapes.see(7, look, 0.0)
+    guessed = shapes.at(7)
+    known = KnownSurface(transform_points(pose, surface(hammer())), "of 'hammer'")
+    # A look that adds nothing else brings it.
+    shapes.see(7, look, 1.0, known)
+    whole = shapes.at(7)
+    assert (guessed.known, whole.known) == ("", "of 'hammer'")
+    assert len(asked) == 1
+    assert error_of(whole, pose) < 0.7 * error_of(guessed, pose)
+    assert guessed.assumed > 0.2 and whole.assumed < 0.1
+    # Moved, and seen from elsewhere without being told apart, it is what it was.
+    turned = make_transform(translation=(0.05, -0.02, 0.0))
+    shapes.see(7, look.transformed(turned), 2.0)
+    moved = shapes.at(7)
+    assert moved.known == "of 'hammer'" and moved.shapes == whole.shapes
+    assert error_of(moved, turned @ pose) < 0.004
+    # Another field of it is another surface; another thing in its place has none.
+    shapes.see(7, look.transformed(turned), 3.0, KnownSurface(transform_points(turned, known.points), "of 'it'"))
+    assert shapes.at(7).known == "of 'it'"
+    shapes.see(7, seen(box_mesh((0.09, 0.08, 0.12)), 0.3, 3)[0], 4.0)
+    assert shapes.at(7).known == "" and len(asked) == 2

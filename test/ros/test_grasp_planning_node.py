@@ -11,11 +11,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import Pose
+from neural_box import neural_object
 from scenes import BOX_SIZE, object_cloud
 from std_msgs.msg import String
 
 from morphit_interfaces.action import PlanGrasp
-from morphit_interfaces.msg import DistanceShape, NeuralObject, WorldObject, WorldObjectArray
+from morphit_interfaces.msg import DistanceShape, WorldObject, WorldObjectArray
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import make_transform
 from morphit_ros.grasping.completion import AutoCompletion
@@ -26,8 +27,8 @@ from morphit_ros.robot.description import load_robot_description
 from morphit_ros.robot.kinematics import KinematicModel
 from morphit_ros.robot.packages import resolve_uri
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.conversions import header, matrix_from_pose, message_from_cloud, pose_from_matrix
-from morphit_ros.ros.grasping.known_object import KnownObjectConfig, KnownObjectMatch, weighed_completion
+from morphit_ros.ros.core.conversions import header, matrix_from_pose, pose_from_matrix
+from morphit_ros.ros.grasping.known_object import KnownMassConfig, KnownMasses, weighed_completion
 from morphit_ros.ros.scene.messages import TablePatch, message_from_object, message_from_objects, message_from_table
 from morphit_ros.spheres import SphereFitConfig, fit_robot_spheres, spherized_urdf
 
@@ -297,20 +298,6 @@ def test_a_foreign_frame_and_a_missing_robot_are_refused(graph, spherized_panda)
     graph.wait_until(refused, what="the answer that the frame is another")
 
 
-def neural_object(shift=0.0, frame="world", total="given", confidence=0.9):
-    """What neural_object says of the box: its weight lies at one side."""
-    points, normals = object_cloud().points, object_cloud().normals
-    middle = np.array([0.5, 0.0, BOX_SIZE[2] / 2.0])
-    pose = np.eye(4)
-    pose[:3, 3] = middle + np.array([shift, 0.0, 0.0])
-    message = NeuralObject(
-        header=header(frame), name="carton", mass_from="materials", total_mass_from=total, confidence=confidence,
-        pose=pose_from_matrix(pose), surface=message_from_cloud(PointCloud(points - middle, normals), "", 0.0),
-    )  # fmt: skip
-    message.inertia.m, message.inertia.com.y = 0.8, 0.03
-    return message
-
-
 @pytest.mark.parametrize(
     ("total", "mass"),
     [("given", 0.8), ("materials", 0.8), ("identified", 0.8), ("assumed", None), ("", None), ("guessed", None)],
@@ -320,7 +307,7 @@ def test_the_planner_gets_a_mass_only_if_somebody_vouches_for_it(total, mass):
         def create_subscription(self, kind, name, callback, quality, callback_group):
             callback(neural_object(total=total))
 
-    known = KnownObjectMatch(Subscriber(), KnownObjectConfig(use_neural_object=True))
+    known = KnownMasses(Subscriber(), KnownMassConfig(use_neural_object=True))
     completion, _ = known.completion_for(object_cloud(), "world", AutoCompletion())
     assert completion.mass == mass
     assert completion.center_of_mass == pytest.approx([0.5, 0.03, BOX_SIZE[2] / 2.0])
@@ -332,7 +319,7 @@ def test_the_planner_gets_the_shape_of_what_was_seen_from_more_than_one_side(con
         def create_subscription(self, kind, name, callback, quality, callback_group):
             callback(neural_object(shift=0.004, confidence=confidence))
 
-    known, guess = KnownObjectMatch(Subscriber(), KnownObjectConfig(use_neural_object=True)), AutoCompletion()
+    known, guess = KnownMasses(Subscriber(), KnownMassConfig(use_neural_object=True)), AutoCompletion()
     completion, said = known.completion_for(object_cloud(), "world", guess)
     if confidence < 0.5:
         assert completion.shape is guess and "hidden sides guessed" in said

@@ -9,10 +9,13 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages)")
 
+from action_msgs.msg import GoalStatus
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
+from morphit_interfaces.action import PlanGrasp
+from morphit_interfaces.msg import GraspArray
 from morphit_interfaces.srv import DetachObject, Segment
 from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
@@ -36,6 +39,7 @@ class Server(Node):
         interfaces.LEFT_POINTS.subscribe(self, self.fail)
         interfaces.DETACH_OBJECT.serve(self, self.fail)
         interfaces.SEGMENT.serve(self, self.fail)
+        interfaces.PLAN_GRASP.serve(self, self.fail, lambda words: PlanGrasp.Result(grasps=GraspArray(message=words)))
         steady_timer(self, 0.05, self.fail)
 
     def fail(self, *message):
@@ -68,6 +72,9 @@ def test_a_callback_that_fails_does_not_end_a_node_and_a_request_is_answered(gra
     for service, request in ((interfaces.DETACH_OBJECT, DetachObject), (interfaces.SEGMENT, Segment)):
         response = graph.call(service, request.Request())
         assert not response.success and str(failing._error).strip("'") in response.message
+    _, status, result = graph.send_goal(interfaces.PLAN_GRASP, PlanGrasp.Goal())
+    assert status == GoalStatus.STATUS_ABORTED
+    assert not result.success and str(failing._error).strip("'") in result.grasps.message
     graph.wait_until(lambda: failing.calls.count(()) > 2, what="the timer")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,16 +14,23 @@ from morphit_ros.errors import InvalidInputError
 from morphit_ros.geometry.point_cloud import PointCloud
 from morphit_ros.geometry.transforms import invert_transform, make_transform, matrix_from_rpy, transform_points
 from morphit_ros.memory.tracks import Track
-from morphit_ros.memory.whole_shape import WholeShape, superovoids_of
+from morphit_ros.memory.whole_shape import WholeShape, mesh_of, superovoids_of
 from morphit_ros.motion.certificate import solid_distance
 from morphit_ros.motion.cloud import cloud_distance
 from morphit_ros.motion.world import World
 from morphit_ros.perception.scene import LOOSE, ON_TABLE, Scene, SceneStatus, Table
 from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.solids import Solid
-from morphit_ros.ros.core.conversions import array_from_point, matrix_from_pose, point_rows, seconds_from_stamp
+from morphit_ros.ros.core.conversions import (
+    array_from_point,
+    matrix_from_pose,
+    mesh_from_message,
+    point_rows,
+    seconds_from_stamp,
+)
 from morphit_ros.ros.distance.messages import objects_from_messages
 from morphit_ros.ros.motion.world import solid_of, surroundings
+from morphit_ros.ros.scene.whole_shapes import ShapeMessages
 from morphit_ros.ros.scene.world_objects import describe_shapes, describe_tracks, is_perceived, message_from_world
 from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 from morphit_ros.superovoid.distances.primitives import Box, Capsule, ConvexMesh, Cylinder, HalfSpace, Point, Sphere
@@ -191,7 +200,7 @@ def test_whole_shapes_stand_for_their_objects_and_hold_what_was_seen_of_them():
     pose = make_transform(translation=(0.0, 0.0, 0.08))
     shapes = superovoids_of(block - pose[:3, 3])
     assert shapes is not None
-    whole = WholeShape(shapes, pose, 0.003, 0.004, 0.4, 3, 11.0)
+    whole = WholeShape(shapes, mesh_of(shapes), pose, 0.003, 0.004, 0.4, 3, 11.0)
     message = message_from_world(scene, tracks_of(scene), T_base_world, "base_link", 12.5, shapes={0: whole})
     named = {item.id: item for item in message.objects}
     assert sorted(named) == ["loose_points", "object_0", "object_1", "table"]
@@ -210,6 +219,34 @@ def test_whole_shapes_stand_for_their_objects_and_hold_what_was_seen_of_them():
     assert describe_shapes({0: whole}, 12.5) == (
         f"object_0: {len(shapes)} superovoids, seen within 3.0 mm, 40 % assumed, 3 looks, 1.5 s old"
     )
+
+
+def test_a_whole_shape_is_told_as_it_is_with_its_mesh_its_deviation_and_its_age():
+    """Other than in the world, where it is grown so that it holds what was seen."""
+    block = seen_scene(np.eye(4)).objects[0].points
+    shapes = superovoids_of(block)
+    assert shapes is not None
+    pose = make_transform(matrix_from_rpy((0.0, 0.0, 0.4)), (0.1, 0.2, 0.3))
+    whole = WholeShape(shapes, mesh_of(shapes), pose, 0.003, 0.002, 0.4, 3, 11.0, "of 'mug' 1a2b3c4d")
+    messages = ShapeMessages()
+    (item,) = messages.message({4: whole}, "world").objects
+    told = item.id, item.deviation, item.outside, item.assumed, item.looks, item.known
+    assert told == ("object_4", 0.003, 0.002, 0.4, 3, "of 'mug' 1a2b3c4d")
+    assert item.header.frame_id == "world" and seconds_from_stamp(item.header.stamp) == 11.0
+    np.testing.assert_allclose(matrix_from_pose(item.pose), pose, atol=1e-12)
+    (placed, *_), (shape, *_) = shapes, item.shapes
+    assert len(item.shapes) == len(shapes) and shape.type == DistanceShape.SUPEROVOID
+    assert list(shape.dimensions) == placed.shape.parameters.tolist()
+    np.testing.assert_allclose(matrix_from_pose(shape.pose), placed.T_link_shape, atol=1e-12)
+    # All of its vertices are on a shape, and the mesh is as large as the shapes together, pointing outwards.
+    mesh = mesh_from_message(item.mesh)
+    away = [union_distances([each], mesh.vertices) for each in shapes]
+    assert np.abs(away).min(axis=0).max() < 1e-5
+    assert mesh.volume == pytest.approx(sum(each.shape.volume for each in shapes), rel=0.05)
+    # Made once for as long as it is the same.
+    (again,) = messages.message({4: replace(whole, seen=12.0)}, "world").objects
+    assert again.mesh is item.mesh and seconds_from_stamp(again.header.stamp) == 12.0
+    assert messages.message({}, "world").objects == []
 
 
 def test_what_stands_there_for_good_comes_with_each_scene():

@@ -10,6 +10,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 sys.path.insert(0, str(Path(__file__).parent))
 
 from geometry_msgs.msg import PointStamped, TransformStamped
+from neural_box import neural_object
 from rclpy.qos import QoSProfile
 from scenes import BOX_SIZE, CAMERAS, camera_cloud
 
@@ -266,6 +267,7 @@ def test_objects_keep_their_names_and_what_is_away_is_let_go_of(graph):
 
 def test_objects_of_the_world_are_whole_shapes_where_that_is_asked_for(graph):
     worlds, reports = graph.latest(interfaces.WORLD_OBJECTS), graph.latest(interfaces.DIAGNOSTICS)
+    told = graph.latest(interfaces.OBJECT_SHAPES)
     _, cameras = start(graph, whole_shapes=True)
 
     def kinds():
@@ -276,6 +278,13 @@ def test_objects_of_the_world_are_whole_shapes_where_that_is_asked_for(graph):
     graph.wait_until(lambda: kinds() == {DistanceShape.SUPEROVOID}, what="an object of superovoids")
     said = [pair.value for report in reports for status in report.status for pair in status.values]
     assert any(text.startswith("object_0: 1 superovoids, seen within") and "% assumed" in text for text in said)
+    graph.wait_until(lambda: told and told[-1].objects, what="its shape")
+    (shape,) = told[-1].objects
+    assert (shape.id, shape.header.frame_id) == ("object_0", "world") and shape.looks >= 1
+    # Nearer than in the world, where it is grown.
+    (item,) = (item for item in worlds[-1].objects if item.id == "object_0")
+    assert all(a > b for a, b in zip(item.shapes[0].dimensions[:3], shape.shapes[0].dimensions[:3], strict=True))
+    assert len(shape.mesh.triangles) > 100 and 0.0 < shape.deviation < 0.01 and 0.0 < shape.assumed < 1.0
 
     # Where it is not as it was it is a hull at once.
     def moved():
@@ -284,6 +293,41 @@ def test_objects_of_the_world_are_whole_shapes_where_that_is_asked_for(graph):
 
     graph.wait_until(moved, what="the box elsewhere")
     graph.wait_until(lambda: abs(response_middle(worlds[-1])[1] - 0.05) < 0.03, what="the world with the box elsewhere")
+    # No shape is told where it is no longer.
+    graph.wait_until(
+        lambda: all(abs(shape.pose.position.y - 0.05) < 0.03 for shape in told[-1].objects),
+        what="the same of its shape",
+    )
+
+
+def test_a_whole_shape_takes_the_sides_that_no_look_showed_from_the_neural_object(graph):
+    worlds, reports = graph.latest(interfaces.WORLD_OBJECTS), graph.latest(interfaces.DIAGNOSTICS)
+    _, cameras = start(graph, whole_shapes=True, use_neural_object=True)
+    fields = graph.publisher(interfaces.NEURAL_OBJECT)
+
+    def told(words):
+        known = len(reports)
+        assert segment(graph, cameras).success
+        graph.wait_until(lambda: len(reports) > known, what="what it says of that scene")
+        values = [pair for report in reports for status in report.status for pair in status.values]
+        return words in [pair.value for pair in values if pair.key == "shapes of objects"][-1]
+
+    graph.wait_until(lambda: told("object_0: 1 superovoids"), what="its shape without the field")
+    assert not told("the rest")
+    # Of another thing, which stands beside it: nothing changes. Then of this one.
+    fields.publish(neural_object(shift=0.1))
+    assert not told("the rest")
+    fields.publish(neural_object())
+    graph.wait_until(lambda: told(", the rest of 'carton'"), what="the shape with the field")
+    assert {shape.type for item in worlds[-1].objects if item.id == "object_0" for shape in item.shapes} == {
+        DistanceShape.SUPEROVOID
+    }
+    # A field that is none is told, and what is known is kept.
+    broken = neural_object()
+    broken.pose.orientation.w = 0.0
+    fields.publish(broken)
+    for _ in range(3):
+        assert told(", the rest of 'carton'")
 
 
 def response_middle(world):

@@ -18,6 +18,7 @@ from morphit_ros.ros.core.conversions import header, message_from_cloud
 from morphit_ros.ros.core.frames import BaseFrame
 from morphit_ros.ros.core.markers import marker_array
 from morphit_ros.ros.scene.messages import TablePatch, message_from_scene, message_from_table
+from morphit_ros.ros.scene.whole_shapes import ShapeMessages
 from morphit_ros.ros.scene.world_objects import message_from_world
 
 
@@ -29,15 +30,20 @@ class ScenePublisher:
         base: where the robot stands: objects of the world are in the frame of its base link.
         base_link: its name.
         fixtures: what stands there anyway, in the world frame.
+        whole_shapes: whether shapes of objects are published, too.
     """
 
-    def __init__(self, node: Node, base: BaseFrame, base_link: str, fixtures: Sequence[Solid] = ()) -> None:
+    def __init__(
+        self, node: Node, base: BaseFrame, base_link: str, fixtures: Sequence[Solid] = (), whole_shapes: bool = False
+    ) -> None:
         self._base, self._base_link, self._fixtures = base, base_link, fixtures
         topics = (
             interfaces.SCENE, interfaces.TABLE, interfaces.OBJECTS, interfaces.OBJECT_CLOUD, interfaces.SCENE_MARKERS,
             interfaces.WORLD_OBJECTS,
         )  # fmt: skip
         self._out = {topic: topic.publish(node) for topic in topics}
+        self._shapes = interfaces.OBJECT_SHAPES.publish(node) if whole_shapes else None
+        self._shape_messages = ShapeMessages()
 
     def publish(
         self,
@@ -73,6 +79,8 @@ class ScenePublisher:
             T_base_world = invert_transform(self._base.T_world_base(self._base_link, stamp))
             world = message_from_world(scene, tracks, T_base_world, self._base_link, stamp, self._fixtures, shapes)
             self._out[interfaces.WORLD_OBJECTS].publish(world)
+            if self._shapes is not None:
+                self._shapes.publish(self._shape_messages.message(shapes or {}, frame))
         if scene.target_cloud is not None:
             self._out[interfaces.OBJECT_CLOUD].publish(message_from_cloud(scene.target_cloud, frame, stamp))
         items = scene_items(table, [cloud.points for cloud in scene.objects], scene.target)

@@ -58,6 +58,7 @@ class SystemViewer(WorkcellViewer):
         node_timeout: float,
     ) -> None:
         super().__init__(node, port, max_points, robot, world_frame, base, cameras)
+        self._world_frame = world_frame
         self._namespace = node.get_namespace().rstrip("/")
         self._nodes = JobNodes(node, sorted({*job_nodes, *((SERVER,) if controls else ())}), node_timeout)
         self._panel: JobPanel = self.scene.add_job(self._press if controls else None)
@@ -176,6 +177,11 @@ class SystemViewer(WorkcellViewer):
         self._neural.show_motion(message)
 
     def _show_cover(self, message: String) -> None:
+        from morphit_ros.ros.cover.messages import cover_from_description
+
+        # One that the arm wears is drawn with the arm's spheres.
+        if cover_from_description(message.data)[2].get("frame", self._world_frame) != self._world_frame:
+            return
         if self._cover is None:
             from morphit_ros.ros.cover.view import CoverViewer
 

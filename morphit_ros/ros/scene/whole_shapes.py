@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
+from shape_msgs.msg import Mesh
 
+from morphit_interfaces.msg import ObjectShape, ObjectShapeArray
+from morphit_ros.geometry.mesh import TriangleMesh
 from morphit_ros.geometry.support_plane import SupportPlane
 from morphit_ros.geometry.transforms import Array, make_transform, plane_axes
 from morphit_ros.memory.look import Look
 from morphit_ros.memory.tracks import Track
-from morphit_ros.memory.whole_shape import WholeShape, WholeShapes
+from morphit_ros.memory.whole_shape import KnownSurface, WholeShape, WholeShapes
 from morphit_ros.perception.scene import Scene
+from morphit_ros.ros.core.conversions import header, message_from_mesh, pose_from_matrix
+from morphit_ros.ros.scene.messages import object_name
+from morphit_ros.ros.scene.world_objects import superovoid_message
 
 # Fewer points show no shape.
 _LEAST_POINTS = 100
@@ -21,9 +27,14 @@ _SUPPORT = np.array([1.0, 1.0])
 
 
 class SceneShapes:
-    """Takes in looks, as many as it has time for, and says which shapes agree with the present one."""
+    """Takes in looks, as many as it has time for, and says which shapes agree with the present one.
 
-    def __init__(self) -> None:
+    Args:
+        known: what is known of an object's surface besides, from points (N, 3) of it in the world [m].
+    """
+
+    def __init__(self, known: Callable[[Array], KnownSurface | None] = lambda _: None) -> None:
+        self._known = known
         self._shapes = WholeShapes(complete)
         self._worker = ThreadPoolExecutor(1, "shapes")
         self._work: Future[None] | None = None
@@ -47,7 +58,7 @@ class SceneShapes:
 
     def _take_in(self, looks: Mapping[int, Look], stamp: float) -> None:
         for number, look in looks.items():
-            self._shapes.see(number, look, stamp)
+            self._shapes.see(number, look, stamp, self._known(look.points))
 
     def of(self, tracks: Sequence[Track]) -> dict[int, WholeShape]:
         """Shapes by number of those objects that were seen last where, and as large as, their shape has them."""
@@ -57,6 +68,34 @@ class SceneShapes:
             for track in tracks
             if (shape := shapes.get(track.number)) is not None and shape.holds(track.cloud.finite().points)
         }
+
+
+class ShapeMessages:
+    """Messages of shapes; that of a mesh is made once, of thousands of objects of Python."""
+
+    def __init__(self) -> None:
+        self._meshes: dict[int, tuple[TriangleMesh, Mesh]] = {}
+
+    def message(self, shapes: Mapping[int, WholeShape], frame: str) -> ObjectShapeArray:
+        """Shapes by number, whose poses are in a frame."""
+        made = self._meshes
+        self._meshes = {
+            number: made[number]
+            if number in made and made[number][0] is shape.mesh
+            else (shape.mesh, message_from_mesh(shape.mesh))
+            for number, shape in shapes.items()
+        }
+        return ObjectShapeArray(
+            objects=[
+                ObjectShape(
+                    header=header(frame, shape.seen), id=object_name(number),
+                    pose=pose_from_matrix(shape.T_world_object), shapes=[superovoid_message(s) for s in shape.shapes],
+                    mesh=self._meshes[number][1], deviation=shape.deviation, outside=shape.outside,
+                    assumed=shape.assumed, looks=shape.looks, known=shape.known,
+                )
+                for number, shape in shapes.items()
+            ]
+        )  # fmt: skip
 
 
 def look_at(scene: Scene, index: int) -> Look | None:

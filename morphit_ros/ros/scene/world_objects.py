@@ -18,6 +18,7 @@ from morphit_ros.robot.links import GeometryKind
 from morphit_ros.robot.solids import Solid
 from morphit_ros.ros.core.conversions import header, point_from_array, pose_from_matrix
 from morphit_ros.ros.scene.messages import TablePatch, object_name, object_number
+from morphit_ros.superovoid.distances.placed import PlacedSuperovoid
 
 TABLE, LOOSE_POINTS = "table", "loose_points"
 _TYPES = {
@@ -94,6 +95,7 @@ def describe_shapes(shapes: Mapping[int, WholeShape], stamp: float) -> str:
     return "; ".join(
         f"{object_name(number)}: {len(shape.shapes)} superovoids, seen within {1e3 * shape.deviation:.1f} mm, "
         f"{100.0 * shape.assumed:.0f} % assumed, {shape.looks} looks, {stamp - shape.seen:.1f} s old"
+        + (f", the rest {shape.known}" if shape.known else "")
         for number, shape in shapes.items()
     )
 
@@ -151,14 +153,16 @@ def _whole(number: int, shape: WholeShape, T_base_scene: Array) -> WorldObject:
     return WorldObject(
         id=object_name(number),
         pose=pose_from_matrix(T_base_scene @ shape.T_world_object),
-        shapes=[
-            DistanceShape(
-                type=DistanceShape.SUPEROVOID,
-                dimensions=placed.shape.parameters.tolist(),
-                pose=pose_from_matrix(placed.T_link_shape),
-            )
-            for placed in shape.grown(_AROUND)
-        ],
+        shapes=[superovoid_message(placed) for placed in shape.grown(_AROUND)],
+    )
+
+
+def superovoid_message(placed: PlacedSuperovoid) -> DistanceShape:
+    """A superovoid in the frame that it is placed in."""
+    return DistanceShape(
+        type=DistanceShape.SUPEROVOID,
+        dimensions=placed.shape.parameters.tolist(),
+        pose=pose_from_matrix(placed.T_link_shape),
     )
 
 
