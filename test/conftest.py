@@ -102,6 +102,12 @@ def folder_of(file: str) -> str:
     return file.removeprefix("test/").partition("/")[0]
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    # `make test` finds the files of those that run alone by this text.
+    if item.get_closest_marker("alone") and "mark.alone" not in item.path.read_text(encoding="utf-8"):
+        raise pytest.UsageError(f"{item.nodeid} is marked alone, and {item.path.name} has no 'mark.alone'")
+
+
 @pytest.hookimpl(trylast=True)  # after what -m and -k leave out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What waits, what renders, then long files: one that comes last leaves the other workers with nothing to do."""

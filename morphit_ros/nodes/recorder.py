@@ -88,8 +88,10 @@ class Recorder(Node):
         self._kept = LastSeconds(config.last, about) if config.last else None
         self._bag = self._kept or BagWriter(config.file, about)
         topics = [topic for topic in RECORDED if config.clouds or topic not in CLOUDS]
+        # Of what fails from the first subscription on a file is written.
+        begin = time_ns()
         self._topics = TopicRecorder(self, self._bag, topics, [*config.topics, *FRAMES], config.clouds)
-        self._failures = _Failures(self, self._file, self._kept, self._end) if self._kept is not None else None
+        self._failures = _Failures(self, self._file, self._kept, self._end, begin) if self._kept is not None else None
         self._diagnostics = Diagnostics(self)
         # Parameters that another thread was told, for this one to write.
         self._told: dict[str, dict[str, object]] = job.get("parameters", {})
@@ -202,16 +204,17 @@ class _Failures:
         file: whose name with the time is that of a failure's file.
         kept: what is written.
         end: ends a file, told why it was written.
+        begin: latched failures of before that are none of this recording [ns].
 
     Attributes:
         problem: why the last one could not be written, empty if it could.
     """
 
-    def __init__(self, node: Node, file: Path, kept: LastSeconds, end: Callable[[BagWriter, str], None]) -> None:
-        self._file, self._kept, self._end = file, kept, end
+    def __init__(
+        self, node: Node, file: Path, kept: LastSeconds, end: Callable[[BagWriter, str], None], begin: int
+    ) -> None:
+        self._file, self._kept, self._end, self._begin = file, kept, end, begin
         self._topics = {node.resolve_topic_name(topic.name) for topic in _JUDGED}
-        # Latched failures of before are none of this recording.
-        self._begin = time_ns()
         self._failing: set[str] = set()
         self._due, self._reason, self._written = 0.0, "", 0
         self._writer: threading.Thread | None = None

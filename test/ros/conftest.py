@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
 # An answer is lost if the server does not know the client's reader yet when it answers: then the question is repeated.
 REPEAT_AFTER = 10.0
+# So long after a publisher knows of its subscriber that may not know of it yet [s].
+MATCHING = 0.1
 # A topic may come later than the answer that it belongs to. Tests must pass with any delay of it [s].
 TOPIC_DELAY = float(os.environ.get("MORPHIT_TEST_TOPIC_DELAY", "0"))
 # What a test publishes may come later than the question that it asks next: with a delay of it [s] goals that overtake
@@ -84,8 +86,10 @@ class Fork:
         return self._status
 
     def send_signal(self, number: int) -> None:
+        # Its server may have seen its end and not said so yet.
         if not self._ended.is_set():
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
 
 def new_process(words: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
@@ -254,6 +258,10 @@ class Graph:
         """A publisher for a topic of the table that has at least one subscriber."""
         publisher = self.node.create_publisher(topic.type, topic.name, topic.quality.profile())
         self.wait_until(publisher.get_subscription_count, what=f"a subscriber of {topic.name}")
+        if topic.quality.value != "latched":
+            # A publisher knows its subscriber before that knows it: what is sent meanwhile is lost.
+            matched = time.monotonic()
+            self.wait_until(lambda: time.monotonic() - matched > MATCHING)
         if PUBLISH_DELAY:
             publish = publisher.publish
             # Also while the test waits for something else than the graph.

@@ -55,7 +55,9 @@ def test_time_goes_on_while_the_node_is_not_spun_and_its_timers_are_due(graph, s
 def test_a_result_is_kept_while_simulated_time_flies(graph, simulated):
     """A client on a busy machine asks for it seconds after a simulation has run on by minutes."""
     server = interfaces.GO_HOME.serve(
-        simulated, lambda goal: (goal.succeed(), GoHome.Result(success=True, message="there"))[1]
+        simulated,
+        lambda goal: (goal.succeed(), GoHome.Result(success=True, message="there"))[1],
+        lambda words: GoHome.Result(message=words),
     )
     assert simulated.get_clock().clock_type is ClockType.ROS_TIME
     graph._executor.add_node(simulated)

@@ -73,10 +73,10 @@ def _recording() -> str:
 CUP_ROBOT = _robot_with_cup()
 # Together these make a node use everything that it can.
 STARTS = {
-    "robot_spheres": [{"robot_description": POST}, {}],
+    "robot_spheres": [{"robot_description": POST}, {"cover.link": "tip"}],
     "superovoid_distance": [{"robot": "panda"}, {}],
     "separation_monitor": [{"robot": "panda"}, {}],
-    "scene_perception": [{"cameras": 4}],
+    "scene_perception": [{"cameras": 4, "whole_shapes": True, "use_neural_object": True}],
     "grasp_planning": [{"robot": "panda", "use_neural_object": True}],
     "grasp_execution": [{"robot": CUP_ROBOT}, {"gate": True, "weigh.source": "wrench"}],
     "motion_gate": [{}],

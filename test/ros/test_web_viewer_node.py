@@ -6,6 +6,7 @@ import socket
 import sys
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,8 @@ from std_msgs.msg import String
 
 from morphit_interfaces.action import GoHome
 from morphit_interfaces.msg import BodyDistance, MotionPlan
+from morphit_ros.cover.model import Cover
+from morphit_ros.cover.state import flat_state
 from morphit_ros.display.screenshot import opened_page, screenshot
 from morphit_ros.robot.configuration import RobotConfiguration
 from morphit_ros.robot.description import load_robot_description
@@ -33,6 +36,8 @@ from morphit_ros.ros.core.conversions import (
     message_from_joint_state,
     transform_from_matrix,
 )
+from morphit_ros.ros.cover.messages import description_text
+from morphit_ros.ros.scene.system_view import SystemViewer
 
 pytestmark = pytest.mark.ros
 needs_chromium = pytest.mark.skipif(
@@ -89,6 +94,19 @@ def test_a_plan_that_does_not_fit_together_is_reported(graph):
     plans.publish(MotionPlan(success=True, way=[Point(), Point()], clearance=[0.1]))
     process.wait_for_line("motion_plan not shown")
     assert process.stop() == 0
+
+
+@pytest.mark.parametrize(("frame", "drawn"), [("world", 1), ("cover", 0)])
+def test_a_cover_that_the_arm_wears_is_not_drawn_in_the_world(monkeypatch, frame, drawn):
+    """There it is drawn with the arm's spheres."""
+    shown = []
+    monkeypatch.setattr(
+        "morphit_ros.ros.cover.view.CoverViewer", lambda page: SimpleNamespace(show_description=shown.append)
+    )
+    cover = Cover(2, 2, 0.05, (0,)).with_motors(np.array([[0, 2]]))
+    page = SimpleNamespace(_world_frame="world", _cover=None, scene=None)
+    SystemViewer._show_cover(page, String(data=description_text(cover, flat_state(cover), {"frame": frame})))
+    assert len(shown) == drawn
 
 
 def test_a_page_that_only_shows_asks_for_nothing(graph):

@@ -10,7 +10,7 @@ import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Vector3, Wrench, WrenchStamped
 from sensor_msgs.msg import Image, JointState as JointStateMsg, PointCloud2, PointField
-from shape_msgs.msg import Mesh
+from shape_msgs.msg import Mesh, MeshTriangle
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -81,6 +81,12 @@ def mesh_from_message(message: Mesh) -> TriangleMesh:
 
     faces = np.array([triangle.vertex_indices for triangle in message.triangles], dtype=np.int64).reshape(-1, 3)
     return TriangleMesh(point_rows(message.vertices), faces)
+
+
+def message_from_mesh(mesh: TriangleMesh) -> Mesh:
+    """The inverse of `mesh_from_message`."""
+    triangles = [MeshTriangle(vertex_indices=face) for face in mesh.faces.astype(np.uint32)]
+    return Mesh(triangles=triangles, vertices=[point_from_array(vertex) for vertex in mesh.vertices])
 
 
 def numbers_from_poses(poses: Sequence[Pose]) -> Array:

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from enum import Enum
 from time import monotonic
 from typing import Any
+from uuid import uuid4
 
+from action_msgs.msg import GoalInfo
 from action_msgs.srv import CancelGoal
 from rclpy.action import ActionClient, ActionServer, CancelResponse, GoalResponse
+from rclpy.action.client import ClientGoalHandle
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import CallbackGroup, ReentrantCallbackGroup
 from rclpy.client import Client
@@ -185,10 +188,26 @@ class Action:
     description: str
 
     def serve(
-        self, node: Node, execute: Callable[[ServerGoalHandle], Any], group: CallbackGroup | None = None
+        self,
+        node: Node,
+        execute: Callable[[ServerGoalHandle], Any],
+        failed: Callable[[str], Any],
+        group: CallbackGroup | None = None,
     ) -> ActionServer:
-        """A server of a node that executes each goal as it comes."""
-        return _action_server(node, self.type, self.name, execute, callback_group=group)
+        """A server of a node that executes each goal as it comes.
+
+        A goal that `execute` fails on is aborted, with the result that `failed` makes of the error's words.
+        """
+
+        def executed(goal: ServerGoalHandle) -> Any:
+            def refused(words: str) -> Any:
+                if goal.is_active:
+                    goal.abort()
+                return failed(words)
+
+            return guarded(node, self.name, execute, refused)(goal)
+
+        return _action_server(node, self.type, self.name, executed, callback_group=group)
 
     def take(
         self,
@@ -211,7 +230,7 @@ class Action:
             cancel_callback=lambda _: CancelResponse.ACCEPT, callback_group=group,
         )  # fmt: skip
 
-    def call(self, node: Node, group: CallbackGroup | None = None) -> ActionClient:
+    def call(self, node: Node, group: CallbackGroup | None = None) -> WholeActionClient:
         """A client of a node."""
         return WholeActionClient(node, self.type, self.name, callback_group=group)
 
@@ -239,6 +258,15 @@ class WholeActionClient(ActionClient):
         with self._sending:
             return super().send_goal_async(*goal, **options)
 
+    def take_back(self, goal_id: Any) -> None:
+        """Have a goal cancelled whose answer has not come; its server may have accepted it all the same.
+
+        Args:
+            goal_id: of `new_goal_id`, that it was sent with.
+        """
+        response = self._action_type.Impl.SendGoalService.Response(accepted=True)
+        ClientGoalHandle(self, goal_id, response).cancel_goal_async()
+
     def _cancel_goal_async(self, goal_handle: Any) -> Any:
         with self._sending:
             return super()._cancel_goal_async(goal_handle)
@@ -246,6 +274,13 @@ class WholeActionClient(ActionClient):
     def _get_result_async(self, goal_handle: Any) -> Any:
         with self._sending:
             return super()._get_result_async(goal_handle)
+
+
+def new_goal_id() -> Any:
+    """An identifier to send a goal with (unique_identifier_msgs/UUID)."""
+    goal_id = GoalInfo().goal_id
+    goal_id.uuid = list(uuid4().bytes)
+    return goal_id
 
 
 def _action_server(node: Node, *what: Any, **options: Any) -> ActionServer:

@@ -40,6 +40,7 @@ from morphit_interfaces.msg import (
     GripperCommand,
     MotionPlan,
     NeuralObject,
+    ObjectShapeArray,
     SegmentedObjectArray,
     SphereModel,
     SuperovoidModel,
@@ -93,6 +94,9 @@ EXTRINSICS = {
 }  # fmt: skip
 SCENE = Topic("scene", PointCloud2, LATCHED, "the two clouds fused, in the world frame")
 OBJECTS = Topic("objects", SegmentedObjectArray, LATCHED, "objects on the table and the one to grasp")
+OBJECT_SHAPES = Topic(
+    "object_shapes", ObjectShapeArray, LATCHED, "whole shapes of the objects with deviation and age, with whole_shapes"
+)
 OBJECT_CLOUD = Topic("object_cloud", PointCloud2, LATCHED, "cloud of the object to grasp, with normals")
 TABLE = Topic("table", TablePlane, LATCHED, "the table")
 SCENE_MARKERS = Topic("scene_markers", MarkerArray, LATCHED, "table and boxes of the objects for RViz")
@@ -281,7 +285,7 @@ _ACTING: tuple[NodeInterfaces, ...] = (
     NodeInterfaces(
         "robot_spheres",
         publishes=(SPHERE_DESCRIPTION, SPHERE_MODEL, SPHERE_MARKERS, ROBOT_DESCRIPTION),
-        subscribes=(ROBOT_DESCRIPTION,),
+        subscribes=(ROBOT_DESCRIPTION, COVER_DESCRIPTION, COVER_STATE),
         services=(ATTACH_OBJECT, DETACH_OBJECT),
         actions=(FIT_SPHERES,),
         needs=(Need(ROBOT_DESCRIPTION, only=_DESCRIBED_BY_TOPIC),),
@@ -309,9 +313,9 @@ _ACTING: tuple[NodeInterfaces, ...] = (
     ),
     NodeInterfaces(
         "scene_perception",
-        publishes=(SCENE, OBJECTS, OBJECT_CLOUD, TABLE, SCENE_MARKERS, WORLD_OBJECTS),
+        publishes=(SCENE, OBJECTS, OBJECT_CLOUD, OBJECT_SHAPES, TABLE, SCENE_MARKERS, WORLD_OBJECTS),
         subscribes=(
-            *POINTS.values(), *EXTRINSICS.values(), JOINT_STATES, SPHERE_MODEL, ROBOT_DESCRIPTION,
+            *POINTS.values(), *EXTRINSICS.values(), JOINT_STATES, SPHERE_MODEL, ROBOT_DESCRIPTION, NEURAL_OBJECT,
         ),
         services=(SEGMENT,),
         needs=(

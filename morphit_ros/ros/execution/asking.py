@@ -15,12 +15,14 @@ from rclpy.task import Future
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.ros.core.alive import NodeWatch
 from morphit_ros.ros.core.clocks import Stopwatch, steady_timer
-from morphit_ros.ros.core.endpoints import Action, Service
+from morphit_ros.ros.core.endpoints import Action, Service, new_goal_id
 from morphit_ros.ros.core.heartbeat import Heartbeat
 
 # Who moves the arm, without its namespace.
 SERVER = "grasp_execution"
 _PERIOD = 0.5
+# After which a question that nobody answers is asked again [s of wall time].
+_ANSWER_TIME = 5.0
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,10 @@ class AskingConfig(Config):
 class Request:
     """A goal of a server: asked for when the servers are there, until it is accepted; then followed to its end.
 
-    Servers are waited for in wall time. What the robot takes is counted by its clock, which may be slow; one that
-    stands still does not hold up whoever watches it.
+    Servers are waited for in wall time. One whose answer to a goal does not come within 5 s may have sent it before it
+    had found this client, and rclpy waits for such an answer for good: the goal is taken back and asked for anew. What
+    the robot takes is counted by its clock, which may be slow; one that stands still does not hold up whoever watches
+    it.
 
     Args:
         node: asks; has the methods `end_motion` and `motion_ended` of this object as its own.
@@ -76,6 +80,7 @@ class Request:
         server: str = SERVER,
     ) -> None:
         self._config, self._server = config, server
+        self._name, self._logger = action.name, node.get_logger()
         self._on_feedback, self._on_end = on_feedback, on_end
         self._client = action.call(node)
         self._ready = {action.name: self._client.server_is_ready}
@@ -93,6 +98,7 @@ class Request:
         self._message, self._started = goal, monotonic()
         # Ended: the answer has come, or is not waited for any longer.
         self._asked = self._answered = self._ended = self._unwanted = False
+        self._sent, self._sent_at = new_goal_id(), monotonic()
         self._goal: ClientGoalHandle | None = None
         self._cancel: Future | None = None
 
@@ -126,21 +132,38 @@ class Request:
             missing = ", ".join(self._missing()) or f"a {self._server} that is active and has nothing else to do"
             self._end(None, f"not there within {config.server_timeout:g} s: {missing}")
         elif self._message is not None and not self._asked and not self._missing():
-            self._asked = True
-            self._moving.start()
-            self._client.send_goal_async(self._message, feedback_callback=self._on_feedback).add_done_callback(
-                partial(self._on_answer, self._message)
-            )
+            self._send()
+        elif self._asked and self._goal is None and monotonic() - self._sent_at > _ANSWER_TIME:
+            self._send_again()
         elif self._asked and self._moving.elapsed > config.timeout:
             self._end(None, f"no result within {config.timeout:g} s")
+
+    def _send(self) -> None:
+        self._asked = True
+        self._sent, self._sent_at = new_goal_id(), monotonic()
+        self._moving.start()
+        self._client.send_goal_async(
+            self._message, feedback_callback=self._on_feedback, goal_uuid=self._sent
+        ).add_done_callback(partial(self._on_answer, self._sent))
+
+    def _send_again(self) -> None:
+        self._logger.warning(
+            f"{self._name}: no answer within {_ANSWER_TIME:g} s, the goal is taken back and asked for anew"
+        )
+        self._client.take_back(self._sent)
+        self._asked = False
+        if self._unwanted:
+            self._end(None, "taken back before it was accepted")
+        else:
+            self._send()
 
     def _missing(self) -> list[str]:
         """Names of the servers that are not there."""
         return [name for name, ready in self._ready.items() if not ready()]
 
-    def _on_answer(self, message: Any, future: Future) -> None:
+    def _on_answer(self, sent: Any, future: Future) -> None:
         goal = future.result()
-        if message is not self._message:
+        if sent is not self._sent or self._ended:
             # Nobody waits for it any longer.
             if goal.accepted:
                 goal.cancel_goal_async()
