@@ -67,8 +67,8 @@ test-fast: setup $(STAMPS)/bench ## tests that need neither a ROS graph nor more
 	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not ros"
 
 .PHONY: nightly
-nightly: fuzz $(STAMPS)/system-test ## what takes long: a hundred thousand damaged inputs, nodes whose topics come late, first answers
-	MORPHIT_TEST_TOPIC_DELAY=0.7 $(PYTEST) -n $(WORKERS) --dist loadfile -m ros
+nightly: fuzz $(STAMPS)/system-test ## what takes long: a hundred thousand damaged inputs, late nodes whose topics come late, first answers
+	MORPHIT_TEST_TOPIC_DELAY=0.7 MORPHIT_TEST_START_DELAY=1.5 $(PYTEST) -n $(WORKERS) --dist loadfile -m ros
 	$(PYTEST) test/nightly
 	$(BIN)/python benchmarks/first_answer.py
 

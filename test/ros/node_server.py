@@ -9,6 +9,9 @@ as `python -m` would, and is a process with a session, an output and an exit sta
 SOCKET is the number of an inherited socket. A request is a JSON list, the module and its arguments, with two
 descriptors: where the node's output goes, and where its process number and, at its end, its return code are written as
 two lines. Environment and folder are those of this process.
+
+Tests wait for what a node has said or done, not for how long it takes to start: they must pass with any delay of it
+(MORPHIT_TEST_START_DELAY [s]).
 """
 
 from __future__ import annotations
@@ -22,8 +25,10 @@ import runpy
 import signal
 import socket
 import sys
+import time
 import traceback
 
+START_DELAY = float(os.environ.get("MORPHIT_TEST_START_DELAY", "0"))
 # Kernels that start no threads, which forks would lack (`morphit_ros.commands.kernels`).
 WARM = ("motions", "reachability", "perception", "sphere clusters", "superovoid distances")
 # Imported by nodes when they need it.
@@ -65,6 +70,7 @@ def be_node(words: list[str], output: int, report: int) -> None:
         # As a process of its own would import it: nothing of it has been run or changed.
         sys.modules.pop(module, None)
         sys.argv = [module, *arguments]
+        time.sleep(START_DELAY)
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         status = 0
     except SystemExit as end:

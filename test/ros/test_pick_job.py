@@ -143,10 +143,13 @@ def test_a_pick_that_waits_for_killed_planning_says_so_at_once_and_the_next_one_
     assert job.report()["failed_stage"] == "plan_grasp"
     assert "grasp_planning has died" in job.report()["message"]
     job.process.wait_for_line("signal SIGKILL; starts again", JOB_PATIENCE)
-    # Who asks before that is told again that it has died.
     job.process.wait_for_line("ready for franka_hand", JOB_PATIENCE, times=2)
-    second = graph.run(words)
-    assert second.wait(JOB_PATIENCE) == 0, f"{second.output}\n---\n{job.process.output}"
+    # A busy machine may take seconds until grasp_execution has heard of the successor. Who asks before that is told again
+    # that it has died, and asks again.
+    asked = time.monotonic()
+    while (second := graph.run(words)).wait(JOB_PATIENCE) and "grasp_planning has died" in job.report()["message"]:
+        assert time.monotonic() - asked < 30.0, job.process.output
+    assert second.wait() == 0, f"{second.output}\n---\n{job.process.output}"
     # The client's last word came before its end.
     assert "pick_client has died" not in job.process.output
     assert job.process.stop(signal.SIGINT) == 0, job.process.output
