@@ -11,7 +11,9 @@ from morphit_ros.contact_planning.arm import ContactObject
 from morphit_ros.contact_planning.planner import ContactLaw
 from morphit_ros.contact_planning.system import Inertia
 from morphit_ros.contact_push.push_config import ContactPushConfig
-from morphit_ros.geometry.transforms import Array
+from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
+from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
+from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.robot.link_masses import GRAVITY
 
 # Sphere count along the shorter side of the face that is pushed.
@@ -39,6 +41,31 @@ def pushed_object(config: ContactPushConfig) -> ContactObject:
     if config.object == "lying_bottle":
         return lying_bottle(config.mass)
     return pushed_box(config.size, config.mass)
+
+
+def surface_of(config: ContactPushConfig, segments: int = 16) -> TriangleMesh:
+    """The surface of what is pushed [m], for displays, in the frame in which it stands on z = 0 [m].
+
+    Args:
+        config: which object, and its size.
+        segments: sides of what is round; a multiple of 4.
+    """
+    if config.object in ("ball", "forearm_ball"):
+        radius = 0.5 * config.size[0]
+        return _raised(sphere_mesh(radius, segments), radius)
+    if config.object == "box":
+        return _raised(box_mesh(config.size), 0.5 * config.size[2])
+    lower = (0.0, *(upper for upper, _ in BOTTLE_CYLINDERS))
+    return concatenate_meshes(
+        [
+            _raised(cylinder_mesh(radius, upper - below, segments), 0.5 * (below + upper))
+            for below, (upper, radius) in zip(lower, BOTTLE_CYLINDERS, strict=False)
+        ]
+    )
+
+
+def _raised(mesh: TriangleMesh, height: float) -> TriangleMesh:
+    return mesh.transformed(make_transform(translation=[0.0, 0.0, height]))
 
 
 def pushed_box(size: ArrayLike, mass: float) -> ContactObject:

@@ -322,21 +322,23 @@ class ViewerScene(ServedScene):
         with self._lock:
             self._server.draw(grasp_items(checked, gripper))
 
-    def set_contact(self, way: ArrayLike, forces: ArrayLike) -> None:
+    def set_contact(self, surface: ArrayLike, way: ArrayLike, forces: ArrayLike) -> None:
         """Show a push; empty ones clear it.
 
         Args:
+            surface: (3 T, 3) corners of the object's triangles in the world, three by three [m].
             way: (N, 3) of the object's middle in the world [m].
             forces: (2 K, 3) ends of the forces' lines, two by two [m].
 
         Raises:
             InvalidInputError: numbers that are not finite.
         """
-        points, ends = (np.asarray(item, dtype=np.float64).reshape(-1, 3) for item in (way, forces))
-        if not (np.isfinite(points).all() and np.isfinite(ends).all()):
-            raise InvalidInputError("way, forces", "numbers that are not finite", "finite points [m]")
+        corners, points, ends = (np.asarray(item, dtype=np.float64).reshape(-1, 3) for item in (surface, way, forces))
+        if not all(np.isfinite(item).all() for item in (corners, points, ends)):
+            raise InvalidInputError("surface, way, forces", "numbers that are not finite", "finite points [m]")
+        triangles = corners[: len(corners) // 3 * 3].reshape(-1, 3, 3)
         with self._lock:
-            self._server.draw(contact_items(points, ends[: len(ends) // 2 * 2].reshape(-1, 2, 3)))
+            self._server.draw(contact_items(triangles, points, ends[: len(ends) // 2 * 2].reshape(-1, 2, 3)))
 
     def set_motion(
         self, way: tuple[ArrayLike, ArrayLike], trees: tuple[ArrayLike, ArrayLike], T_world_root: ArrayLike

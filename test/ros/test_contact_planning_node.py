@@ -17,9 +17,10 @@ from morphit_interfaces.srv import Segment
 from morphit_ros.contact_push.following import FollowConfig
 from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.geometry.point_cloud import PointCloud
+from morphit_ros.geometry.transforms import make_transform, matrix_from_rpy
 from morphit_ros.ros.contact.server import ContactServer, ContactServerConfig
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.conversions import header
+from morphit_ros.ros.core.conversions import header, point_rows
 from morphit_ros.ros.scene.messages import message_from_objects
 
 pytestmark = pytest.mark.ros
@@ -136,7 +137,7 @@ class Table:
         server = ContactServer.__new__(ContactServer)
         server._config, server._push = ContactServerConfig(**config), ContactPushConfig()
         server._follow, server._motion, server._segment = FollowConfig(), self.motion, self.segment
-        server._draw = mock.Mock()
+        server._draw, server._diagnostics = mock.Mock(), mock.Mock()
         seen = self.look()
         goal = Push.Goal(object=seen.objects.objects[0], scene=seen.objects, table=seen.table, distance=distance)
         goal.direction.x, goal.direction.y = direction
@@ -188,3 +189,40 @@ def test_a_table_at_another_height_is_refused():
 def _raised(scene):
     scene.table.pose.position.z = 0.05
     return scene
+
+
+def test_displays_see_the_object_where_it_is_and_the_forces_of_that_time(monkeypatch):
+    monkeypatch.setattr("morphit_ros.ros.contact.server.ros_time", lambda _node: 3.0)
+    server = ContactServer.__new__(ContactServer)
+    server._config, server._node, server._markers = ContactServerConfig(), None, mock.Mock()
+    server._pose = 3.0, make_transform(matrix_from_rpy((0.0, 0.0, 0.5)), [0.4, 0.1, 0.02])
+    # Nine coordinates, the last three those of the object's middle; one contact, where the first three are.
+    positions = np.arange(5)[:, None] + np.linspace(0.0, 0.8, 9)
+    plan = SimpleNamespace(
+        times=0.1 * np.arange(5), positions=positions, solution=SimpleNamespace(forces=10.0 * np.arange(1, 5)[:, None])
+    )
+    push = SimpleNamespace(
+        system=SimpleNamespace(columns=lambda _name: [slice(6, 9)]),
+        contact_forces=lambda row, forces: (row[None, :3], forces[0] * np.array([[0.0, 0.0, 1.0]])),
+    )
+    follower = SimpleNamespace(plan=plan, trajectory=SimpleNamespace(start=0.2))
+
+    def drawn(*arguments):
+        server._draw(*arguments)
+        message = server._markers.publish.call_args.args[0]
+        assert {marker.header.frame_id for marker in message.markers if marker.ns} <= {"world"}
+        return {marker.ns: point_rows(marker.points) for marker in message.markers if marker.ns}
+
+    asked = ContactPushConfig(size=(0.2, 0.12, 0.08))
+    shown = drawn(asked, push, follower, 0.41)
+    np.testing.assert_allclose(shown["object"].mean(axis=0), [0.4, 0.1, 0.06])
+    ahead = (shown["object"] - [0.4, 0.1, 0.0]) @ [np.cos(0.5), np.sin(0.5), 0.0]
+    assert np.ptp(ahead) == pytest.approx(0.2)
+    np.testing.assert_allclose(shown["way"], positions[:, 6:9])
+    # Two steps and a bit after its beginning: in the third, which ends at the fourth positions.
+    np.testing.assert_allclose(shown["forces"], [positions[3, :3], positions[3, :3] + [0.0, 0.0, 0.02 * 30.0]])
+    for time, step in ((0.0, 1), (9.0, 4)):
+        np.testing.assert_allclose(drawn(asked, push, follower, time)["forces"][0], positions[step, :3])
+    # Of what perception shows, only what is planned; with nothing planned, only the object.
+    assert set(drawn(None, push, follower)) == {"way", "forces"}
+    assert set(drawn(asked)) == {"object"}

@@ -12,7 +12,7 @@ from morphit_interfaces.action import Pick, Push
 from morphit_ros.bringup import find_job
 from morphit_ros.resources import resource
 from morphit_ros.ros.core import interfaces
-from morphit_ros.ros.core.conversions import matrix_from_pose
+from morphit_ros.ros.core.conversions import matrix_from_pose, point_rows
 
 pytestmark = pytest.mark.ros
 
@@ -40,6 +40,10 @@ def test_a_box_arrives_at_its_goal_in_the_simulated_workcell(graph):
     # More than the first plan has been drawn, with forces between hand, box and table.
     assert len(drawn) > 2
     assert any(marker.ns == "forces" and len(marker.points) > 2 for markers in drawn for marker in markers.markers)
+    # And the box, at the end where it has arrived.
+    (box,) = (marker for marker in drawn[-1].markers if marker.ns == "object")
+    middle = point_rows(box.points).mean(axis=0)
+    assert middle == pytest.approx([last.position.x, last.position.y, last.position.z + 0.05], abs=0.002)
 
 
 @pytest.mark.slow

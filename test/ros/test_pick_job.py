@@ -144,8 +144,8 @@ def test_a_pick_that_waits_for_killed_planning_says_so_at_once_and_the_next_one_
     assert "grasp_planning has died" in job.report()["message"]
     job.process.wait_for_line("signal SIGKILL; starts again", JOB_PATIENCE)
     job.process.wait_for_line("ready for franka_hand", JOB_PATIENCE, times=2)
-    # A busy machine may take seconds until grasp_execution has heard of the successor. Who asks before that is told again
-    # that it has died, and asks again.
+    # A busy machine may take seconds until grasp_execution has heard of the successor. Who asks before that is told
+    # again that it has died, and asks again.
     asked = time.monotonic()
     while (second := graph.run(words)).wait(JOB_PATIENCE) and "grasp_planning has died" in job.report()["message"]:
         assert time.monotonic() - asked < 30.0, job.process.output

@@ -76,7 +76,7 @@ class Bottle:
         node = ContactServer.__new__(ContactServer)
         node._config, node._push = ContactServerConfig(), ContactPushConfig(object="lying_bottle")
         node._follow, node._motion, node._robot = FollowConfig(), self.motion, RobotConfiguration.load("panda")
-        node._draw, node._node = mock.Mock(), None
+        node._draw, node._node, node._diagnostics = mock.Mock(), None, mock.Mock()
         node._object = self.looked
         goal = Push.Goal(distance=distance)
         goal.direction.x, goal.direction.y = direction

@@ -7,6 +7,7 @@ import sys
 import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,11 +16,13 @@ pytest.importorskip("rclpy", reason="needs ROS 2 (rclpy and the message packages
 pytest.importorskip("viser", reason="needs the browser view")
 sys.path.insert(0, str(Path(__file__).parent))
 
+import rclpy
 from action_msgs.msg import GoalStatus
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point, TransformStamped
 from scenes import CAMERAS, camera_cloud
 from std_msgs.msg import String
+from visualization_msgs.msg import Marker, MarkerArray
 
 from morphit_interfaces.action import GoHome
 from morphit_interfaces.msg import BodyDistance, MotionPlan
@@ -36,6 +39,7 @@ from morphit_ros.ros.core.conversions import (
     message_from_joint_state,
     transform_from_matrix,
 )
+from morphit_ros.ros.core.frames import BaseFrameConfig, CameraFrameConfig
 from morphit_ros.ros.cover.messages import description_text
 from morphit_ros.ros.scene.system_view import SystemViewer
 
@@ -107,6 +111,38 @@ def test_a_cover_that_the_arm_wears_is_not_drawn_in_the_world(monkeypatch, frame
     page = SimpleNamespace(_world_frame="world", _cover=None, scene=None)
     SystemViewer._show_cover(page, String(data=description_text(cover, flat_state(cover), {"frame": frame})))
     assert len(shown) == drawn
+
+
+def test_a_push_is_drawn_by_what_its_planner_publishes():
+    page = SimpleNamespace(scene=mock.Mock())
+    rows = {"object": np.arange(9.0).reshape(3, 3), "way": np.ones((2, 3)), "forces": np.zeros((2, 3))}
+    for names in (tuple(rows), ("object",), ()):
+        drawn = [Marker(ns=name, points=[Point(x=x, y=y, z=z) for x, y, z in rows[name]]) for name in names]
+        SystemViewer._show_contact(page, MarkerArray(markers=[Marker(action=Marker.DELETEALL), *drawn]))
+        for name, given in zip(rows, page.scene.set_contact.call_args.args, strict=True):
+            np.testing.assert_array_equal(given, rows[name] if name in names else np.zeros((0, 3)))
+
+
+@pytest.mark.parametrize("picks", [False, True])
+def test_a_page_says_what_pushes_do_unless_somebody_tells_the_state_of_a_job(graph, picks):
+    node = rclpy.create_node("page")
+    page = SystemViewer(
+        node, 0, 100, "panda", "world", BaseFrameConfig(), CameraFrameConfig(), (), controls=False, node_timeout=1.0
+    )
+    try:
+        if picks:
+            page.topics[interfaces.JOB_STATE](DiagnosticStatus(message="segment"))
+        page.scene.set_status = mock.Mock()
+        stranger, push = (DiagnosticStatus(name=name, message=f"of {name}") for name in ("/other", "/contact_planning"))
+        page._nodes.take = lambda: [stranger, push]
+        page._look()
+        push.level = DiagnosticStatus.ERROR
+        page._look()
+        told = [] if picks else [mock.call("of /contact_planning", {}, failed=failed) for failed in (False, True)]
+        assert page.scene.set_status.call_args_list == told
+    finally:
+        page.close()
+        node.destroy_node()
 
 
 def test_a_page_that_only_shows_asks_for_nothing(graph):

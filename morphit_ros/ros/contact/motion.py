@@ -232,15 +232,16 @@ class PushMotion:
         return future.result()
 
     def follow(
-        self, goal: ServerGoalHandle, follower: PlanFollower, measured: Callable[[], Array], on_plan: Callable[[], None]
-    ) -> None:
+        self, goal: ServerGoalHandle, follower: PlanFollower, measured: Callable[[], Array],
+        on_look: Callable[[float], None],
+    ) -> None:  # fmt: skip
         """Follow a plan to its end and renew it meanwhile.
 
         Args:
             goal: that asks for it.
             follower: of the plan.
             measured: (Q,) of arm and object.
-            on_plan: called with each new plan.
+            on_look: called after each look with the time since the plan's start [s].
 
         Raises:
             PushError: why it was not followed to its end.
@@ -261,9 +262,10 @@ class PushMotion:
             while ros_time(self._node) - began < time + self._follow.period:
                 self.check(goal, "push")
                 self._ending.wait(_LOOK)
+            now = ros_time(self._node) - began
             if fresh:
-                self._commands.send(follower.remaining(ros_time(self._node) - began))
-                on_plan()
+                self._commands.send(follower.remaining(now))
+            on_look(now)
         end = follower.trajectory.start + follower.trajectory.duration
         while ros_time(self._node) - began < end:
             self.check(goal, "push")

@@ -17,7 +17,7 @@ from morphit_interfaces.srv import Segment
 from morphit_ros.configuration import parameter
 from morphit_ros.contact_planning.planner import ContactPlan
 from morphit_ros.contact_push.following import FollowConfig, PlanFollower
-from morphit_ros.contact_push.objects import BOTTLE_CENTER
+from morphit_ros.contact_push.objects import BOTTLE_CENTER, surface_of
 from morphit_ros.contact_push.push import ContactPush
 from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.contact_push.turning import lying_place
@@ -124,7 +124,7 @@ class ContactServer:
         settle(goal, result)
 
     def _answer(self, goal: ServerGoalHandle) -> Push.Result:
-        result, stages = Push.Result(), _Stages(goal)
+        result, stages = Push.Result(), _Stages(goal, self._diagnostics)
         try:
             stages.enter("plan")
             answered = self._push_seen if goal.request.object.cloud.data else self._push_known
@@ -174,7 +174,8 @@ class ContactServer:
             part = np.array(push.config.way)
             check_free(box, part, seen, scene)
             follower = push.follower(plan, self._follow)
-            self._draw(push, follower)
+            # The object itself is among what perception shows.
+            self._draw(None, push, follower)
             stages.enter("approach")
             here = make_transform(matrix_from_rpy((0.0, 0.0, push.heading)), [*push.config.start, 0.0])
             there = self._motion.approach(goal, push, here)
@@ -234,11 +235,13 @@ class ContactServer:
 
     def _push_known(self, goal: ServerGoalHandle, way: Array, stages: _Stages) -> str:
         """Push the object that is tracked, once, or turn it upright; what went wrong, empty if it has arrived."""
-        push, plan = self._planned(goal, [self._asked(self._object(), way)])
+        asked = self._asked(self._object(), way)
+        self._draw(asked)
+        push, plan = self._planned(goal, [asked])
         # A ball goes where the forearm goes that lies on it, and is watched only: on a busy machine renewed motions of
         # the forearm, which is twice as fast as the ball, did not fit the arm's when they came.
         follower = push.follower(plan, self._follow, renewing=not push.lies)
-        self._draw(push, follower)
+        self._draw(asked, push, follower)
         stages.enter("approach")
         self._motion.approach(goal, push, self._object())
         if push.holds:
@@ -250,7 +253,7 @@ class ContactServer:
             offset = make_transform(translation=[0.0, 0.0, push.thing.height])
             return push.measured(self._motion.joints(), self._object() @ offset)
 
-        self._motion.follow(goal, follower, measured, lambda: self._draw(push, follower))
+        self._motion.follow(goal, follower, measured, lambda time: self._draw(asked, push, follower, time))
         if push.holds:
             stages.enter("release")
             self._motion.open(goal, "release", push.widest)
@@ -262,6 +265,7 @@ class ContactServer:
             stages.enter("retreat")
             self._motion.go(goal, "retreat", push.raised(follower.trajectory.positions[-1]))
             self._settled(goal, "retreat")
+        self._draw(asked)
         error = np.abs(push.system.difference(measured(), push.planner.goal.positions))
         if (error > push.planner.goal.tolerance).any():
             off = error[len(self._robot.arm_joints) :]
@@ -325,11 +329,32 @@ class ContactServer:
             raise InvalidInputError(interfaces.OBJECT_POSE.name, f"{age:.2f} s old", bound)
         return self._pose[1]
 
-    def _draw(self, push: ContactPush, follower: PlanFollower) -> None:
-        plan, thing = follower.plan, push.system.columns("object")[0]
-        points, forces = push.contact_forces(plan.positions[1], plan.solution.forces[0])
-        lines = np.stack([points, points + _DRAWN * forces], axis=1)
-        items = contact_items(plan.positions[:, thing][:, :3], lines)
+    def _draw(
+        self,
+        asked: ContactPushConfig | None,
+        push: ContactPush | None = None,
+        follower: PlanFollower | None = None,
+        time: float = 0.0,
+    ) -> None:
+        """Show a push to displays.
+
+        Args:
+            asked: whose object is shown where it was told last to be; None: perception shows it.
+            push, follower: whose plan's way and forces are shown; None: nothing is planned, or touches any more.
+            time: since the plan's start, of the forces [s].
+        """
+        surface, way, lines = np.zeros((0, 3, 3)), np.zeros((0, 3)), np.zeros((0, 2, 3))
+        if asked is not None and self._pose is not None:
+            surface = surface_of(asked).transformed(self._pose[1]).triangles
+        if push is not None and follower is not None:
+            plan, thing = follower.plan, push.system.columns("object")[0]
+            way = plan.positions[:, thing][:, :3]
+            # The first forces are those at the second positions.
+            passed = np.searchsorted(plan.times, time - follower.trajectory.start, side="right")
+            step = int(np.clip(passed, 1, len(plan.times) - 1))
+            points, forces = push.contact_forces(plan.positions[step], plan.solution.forces[step - 1])
+            lines = np.stack([points, points + _DRAWN * forces], axis=1)
+        items = contact_items(surface, way, lines)
         self._markers.publish(marker_array(items, header(self._config.world_frame, ros_time(self._node))))
 
     def end(self) -> None:
@@ -355,15 +380,15 @@ def _check_along(way: Array, heading: float, sides: int, what: str, remedy: str)
 
 
 class _Stages:
-    """The stages of a goal, told as feedback.
+    """The stages of a goal, told as feedback, and to whoever looks.
 
     Attributes:
         now: the present one.
         spent: time in each so far, in order of their first time [s].
     """
 
-    def __init__(self, goal: ServerGoalHandle) -> None:
-        self._goal, self._began = goal, monotonic()
+    def __init__(self, goal: ServerGoalHandle, diagnostics: Diagnostics) -> None:
+        self._goal, self._diagnostics, self._began = goal, diagnostics, monotonic()
         self.now, self.spent, self._entered = "", dict[str, float](), self._began
 
     def enter(self, name: str) -> None:
@@ -375,3 +400,4 @@ class _Stages:
         if name:
             self.spent.setdefault(name, 0.0)
             self._goal.publish_feedback(Push.Feedback(stage=name, elapsed=now - self._began))
+            self._diagnostics.report(OK, f"push: {name}")

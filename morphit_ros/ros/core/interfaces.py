@@ -115,7 +115,7 @@ NEURAL_MOTION = Topic(
 MOTION_PLAN = Topic("motion_plan", MotionPlan, LATCHED, "newest answer of plan_motion, for displays")
 MOTION_MARKERS = Topic("motion_markers", MarkerArray, LATCHED, "way and trees of that answer for RViz")
 CONTACT_MARKERS = Topic(
-    "contact_markers", MarkerArray, LATCHED, "way of an object that is pushed, and forces of contact, for displays"
+    "contact_markers", MarkerArray, LATCHED, "object that is pushed, its way, and forces of contact, for displays"
 )
 JOB_STATE = Topic(
     "job_state", DiagnosticStatus, LATCHED, "stage of the running pick and durations of the finished ones"

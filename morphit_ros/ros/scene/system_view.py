@@ -69,6 +69,8 @@ class SystemViewer(WorkcellViewer):
         self._clearance = ClearanceWatch(node, self._show_clearance)
         self._neural: Any = None
         self._cover: Any = None
+        # Whether somebody has told the state of a job.
+        self._told = False
         self.topics = {
             **self.topics,
             interfaces.SUPEROVOID_MODEL: self._on_superovoids,
@@ -99,6 +101,9 @@ class SystemViewer(WorkcellViewer):
         for status in self._nodes.take():
             if self._neural is not None and status.name == self._neural.node_name:
                 self._neural.show_status(status)
+            # What only pushes has nobody else who tells its stages.
+            if status.name == f"{self._namespace}/contact_planning" and not self._told:
+                self.scene.set_status(status.message, {}, failed=status.level != DiagnosticStatus.OK)
         waiting = self._nodes.waiting()
         self._panel.set_nodes(self._nodes.rows(), waiting)
         if self.controls is not None:
@@ -133,6 +138,10 @@ class SystemViewer(WorkcellViewer):
             points = transform_points(self._base.T_world_base(self._robot.base_link), clearance.points)
             self.scene.set_nearest_pair(points, float(np.nanmin([clearance.world, clearance.own])))
 
+    def _show_job_state(self, message: DiagnosticStatus) -> None:
+        self._told = True
+        super()._show_job_state(message)
+
     def _show_motion(self, message: MotionPlan) -> None:
         trees = point_rows(message.start_tree), point_rows(message.goal_tree)
         T_world_root = self._base.T_world_base(self._robot.base_link)
@@ -146,7 +155,7 @@ class SystemViewer(WorkcellViewer):
     def _show_contact(self, message: MarkerArray) -> None:
         drawn = {marker.ns: point_rows(marker.points) for marker in message.markers}
         none = np.zeros((0, 3))
-        self.scene.set_contact(drawn.get("way", none), drawn.get("forces", none))
+        self.scene.set_contact(*(drawn.get(name, none) for name in ("object", "way", "forces")))
 
     # Models
 
