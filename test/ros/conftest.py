@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
 # An answer is lost if the server does not know the client's reader yet when it answers: then the question is repeated.
 REPEAT_AFTER = 10.0
+# So long after a goal was taken back its server may be busy with its end [s].
+TAKEN_BACK = 1.0
 # So long after a publisher knows of its subscriber that may not know of it yet [s].
 MATCHING = 0.1
 # A topic may come later than the answer that it belongs to. Tests must pass with any delay of it [s].
@@ -276,7 +278,7 @@ class Graph:
         """The response of a service of the table (or of a type and name)."""
         client = self._client(("service", service.name), lambda: self.node.create_client(service.type, service.name))
         self.wait_until(client.service_is_ready, what=f"service {service.name}")
-        return self._answer(lambda: client.call_async(request), timeout, f"an answer of {service.name}")
+        return self.answer(lambda: client.call_async(request), timeout, f"an answer of {service.name}")
 
     def send_goal(self, action, goal, timeout: float = PATIENCE, feedback=None):
         """Accepted, status and result of an action of the table; (False, None, None) if it is refused."""
@@ -294,18 +296,23 @@ class Graph:
         client, listeners = self._client(("action", action.name), lambda: self._action_client(action))
         self.wait_until(client.server_is_ready, what=f"action {action.name}")
 
-        def ask():
-            number = UUID(uuid=list(uuid4().bytes))
-            if feedback is not None:
-                listeners[bytes(number.uuid)] = feedback
-            return client.send_goal_async(goal, goal_uuid=number)
+        asked: list[UUID] = []
 
-        return self._answer(ask, timeout, f"an answer of {action.name}")
+        def ask():
+            if asked:
+                # Its answer is lost; the server may have accepted it, and has nothing to do for another one meanwhile.
+                client.take_back(asked[-1])
+                since = time.monotonic()
+                self.wait_until(lambda: time.monotonic() - since > TAKEN_BACK)
+            asked.append(UUID(uuid=list(uuid4().bytes)))
+            if feedback is not None:
+                listeners[bytes(asked[-1].uuid)] = feedback
+            return client.send_goal_async(goal, goal_uuid=asked[-1])
+
+        return self.answer(ask, timeout, f"an answer of {action.name}")
 
     def _action_client(self, action):
         """A client, and whom to tell of feedback by the number of the goal."""
-        from rclpy.action import ActionClient
-
         listeners: dict[bytes, Callable] = {}
 
         def tell(message):
@@ -315,7 +322,7 @@ class Graph:
         self.node.create_subscription(
             action.type.Impl.FeedbackMessage, f"{action.name}/_action/feedback", self._late(tell, TOPIC_DELAY), 100
         )
-        return ActionClient(self.node, action.type, action.name), listeners
+        return action.call(self.node), listeners
 
     def result(self, handle, timeout: float = PATIENCE):
         """Status and result of an accepted goal."""
@@ -329,13 +336,14 @@ class Graph:
             self._clients[key] = make()
         return self._clients[key]
 
-    def _answer(self, ask, timeout, what):
-        """The first answer to a question, repeated if it stays out."""
+    def answer(self, ask, timeout: float = PATIENCE, what: str = "an answer"):
+        """The first answer to a question, which `ask` asks and tells the future of; repeated if it stays out."""
         deadline, asked = time.monotonic() + timeout, []
 
         def answered():
             if not asked or time.monotonic() - asked[-1][0] > REPEAT_AFTER:
-                asked.append((time.monotonic(), ask()))
+                future = ask()
+                asked.append((time.monotonic(), future))
             return next((future for _, future in asked if future.done()), None)
 
         return self.wait_until(answered, deadline - time.monotonic(), what).result()

@@ -11,6 +11,8 @@ from morphit_ros.ros.core.conversions import message_from_joint_state, trajector
 
 _PERIOD = 0.02
 _FINGER_SPEED = 0.1
+# By this share of its speed the arm is faster where it makes up for a trajectory that came late.
+_HURRY = 0.3
 
 
 class FakeRobot:
@@ -35,7 +37,7 @@ class FakeRobot:
         self.arm = self._configuration.home.copy()
         self.aperture = self._wanted = 0.08
         self.silent = False
-        self.scale, self._elapsed = 100.0, 0.0
+        self.scale, self._elapsed, self._behind = 100.0, 0.0, 0.0
         self.report = lambda arm: arm
         self.spoil = lambda message: None
         self.is_free = lambda arm: True
@@ -64,8 +66,10 @@ class FakeRobot:
     def _on_trajectory(self, message) -> None:
         self._trajectory = trajectory_from_message(message)
         # As a controller takes it: from its stamp on, or from now. A test may give the nodes another clock than this.
+        # Where it comes late, the arm makes up for that, but no arm does at once.
         now, start = self._now(), self._trajectory.start if self._trajectory is not None else 0.0
-        self._elapsed, self._last = now - start if abs(now - start) < 5.0 else 0.0, now
+        late = now - start if abs(now - start) < 5.0 else 0.0
+        self._elapsed, self._behind, self._last = min(late, 0.0), max(late, 0.0), now
         if self._trajectory is None:
             self.stops += 1
         else:
@@ -80,7 +84,9 @@ class FakeRobot:
         velocities = np.zeros(len(self.arm))
         if self._trajectory is not None:
             now = self._now()
-            self._elapsed, self._last = self._elapsed + (now - self._last) * self.scale / 100.0, now
+            passed = (now - self._last) * self.scale / 100.0
+            caught_up = min(self._behind, _HURRY * passed)
+            self._elapsed, self._behind, self._last = self._elapsed + passed + caught_up, self._behind - caught_up, now
             elapsed = self._elapsed
             arm = self._trajectory.sample(elapsed)
             if self.is_free(arm):

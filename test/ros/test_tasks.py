@@ -118,12 +118,9 @@ class Bench:
 
     def ask(self, action, goal):
         """Handle of an accepted goal."""
-        client = action.call(self.graph.node)
-        self.graph.wait_until(client.server_is_ready, what=action.name)
-        sent = client.send_goal_async(goal)
-        self.graph.wait_until(sent.done, what="an answer")
-        assert sent.result().accepted
-        return sent.result()
+        handle = self.graph.start_goal(action, goal)
+        assert handle.accepted
+        return handle
 
     def result(self, handle):
         answer = handle.get_result_async()
@@ -354,11 +351,7 @@ def test_one_task_at_a_time(bench):
     here = bench([(0.4, -0.1, NARROW)], slow=True)
     handle = here.ask(interfaces.CLEAR_TABLE, clear_goal())
     here.graph.wait_until(lambda: here.waiting, what="the pick")
-    client = interfaces.PUSH_TO.call(here.graph.node)
-    here.graph.wait_until(client.server_is_ready, what="push_to")
-    sent = client.send_goal_async(push_goal(0.4, -0.1, 0.5, 0.1))
-    here.graph.wait_until(sent.done, what="an answer")
-    assert not sent.result().accepted
+    assert not here.graph.start_goal(interfaces.PUSH_TO, push_goal(0.4, -0.1, 0.5, 0.1)).accepted
     settle(here.waiting[0], Pick.Result(failure_mode="bad_request", failed_stage="lift", message="no such height"))
     answer = here.result(handle)
     assert answer.status == GoalStatus.STATUS_ABORTED and "no such height" in answer.result.message
