@@ -12,9 +12,10 @@ from morphit_ros.contact_planning.planner import ContactLaw
 from morphit_ros.contact_planning.system import Inertia
 from morphit_ros.contact_push.push_config import ContactPushConfig
 from morphit_ros.geometry.mesh import TriangleMesh, concatenate_meshes
-from morphit_ros.geometry.primitives import box_mesh, cylinder_mesh, sphere_mesh
 from morphit_ros.geometry.transforms import Array, make_transform
 from morphit_ros.robot.link_masses import GRAVITY
+from morphit_ros.robot.links import GeometryKind
+from morphit_ros.robot.solids import Solid
 
 # Sphere count along the shorter side of the face that is pushed.
 _ROWS = 3
@@ -43,29 +44,33 @@ def pushed_object(config: ContactPushConfig) -> ContactObject:
     return pushed_box(config.size, config.mass)
 
 
+def solids_of(config: ContactPushConfig) -> list[Solid]:
+    """What is pushed as solids that contain it, in the frame in which it stands on z = 0."""
+    if config.object in ("ball", "forearm_ball"):
+        radius = 0.5 * config.size[0]
+        return [_solid(GeometryKind.SPHERE, radius, radius)]
+    if config.object == "box":
+        return [_solid(GeometryKind.BOX, 0.5 * config.size[2], *config.size)]
+    lower = (0.0, *(upper for upper, _ in BOTTLE_CYLINDERS))
+    return [
+        _solid(GeometryKind.CYLINDER, 0.5 * (below + upper), radius, upper - below)
+        for below, (upper, radius) in zip(lower, BOTTLE_CYLINDERS, strict=False)
+    ]
+
+
+def _solid(kind: GeometryKind, height: float, *dimensions: float) -> Solid:
+    """One whose middle is at a height [m]."""
+    return Solid("pushed object", kind, make_transform(translation=[0.0, 0.0, height]), np.array(dimensions))
+
+
 def surface_of(config: ContactPushConfig, segments: int = 16) -> TriangleMesh:
-    """The surface of what is pushed [m], for displays, in the frame in which it stands on z = 0 [m].
+    """The surfaces of these solids [m], for displays.
 
     Args:
         config: which object, and its size.
         segments: sides of what is round; a multiple of 4.
     """
-    if config.object in ("ball", "forearm_ball"):
-        radius = 0.5 * config.size[0]
-        return _raised(sphere_mesh(radius, segments), radius)
-    if config.object == "box":
-        return _raised(box_mesh(config.size), 0.5 * config.size[2])
-    lower = (0.0, *(upper for upper, _ in BOTTLE_CYLINDERS))
-    return concatenate_meshes(
-        [
-            _raised(cylinder_mesh(radius, upper - below, segments), 0.5 * (below + upper))
-            for below, (upper, radius) in zip(lower, BOTTLE_CYLINDERS, strict=False)
-        ]
-    )
-
-
-def _raised(mesh: TriangleMesh, height: float) -> TriangleMesh:
-    return mesh.transformed(make_transform(translation=[0.0, 0.0, height]))
+    return concatenate_meshes([each.surface(segments).transformed(each.T_world_solid) for each in solids_of(config)])
 
 
 def pushed_box(size: ArrayLike, mass: float) -> ContactObject:

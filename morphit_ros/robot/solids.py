@@ -89,6 +89,26 @@ class Solid:
         pose = self.T_world_solid
         return self._inside.contains((points - pose[:3, 3]) @ pose[:3, :3])
 
+    def surface(self, segments: int = 48) -> TriangleMesh:
+        """Triangles in the solid's own frame [m]; what a mesh is grown by is left out.
+
+        Args:
+            segments: sides of what is round; a multiple of 4.
+        """
+        size = self.dimensions.tolist()
+        match self.kind:
+            case GeometryKind.BOX:
+                return box_mesh(size)
+            case GeometryKind.CYLINDER:
+                return cylinder_mesh(size[0], size[1], segments)
+            case GeometryKind.CAPSULE:
+                return capsule_mesh(size[0], size[1], segments)
+            case GeometryKind.SPHERE:
+                return sphere_mesh(size[0], segments)
+            case GeometryKind.MESH:
+                assert self.mesh is not None
+                return self.mesh
+
     @cached_property
     def _inside(self) -> InsideTest | None:
         if self.mesh is None or len(boundary_edges(welded_faces(self.mesh.vertices, self.mesh.faces))):
@@ -109,7 +129,7 @@ def points_beside(solids: Iterable[Solid], points: Array, T_frame_table: Array |
     rng, found = np.random.default_rng(0), [np.empty((0, 3))]
     low, high = points.min(axis=0) - _BESIDE, points.max(axis=0) + _BESIDE
     for solid in solids:
-        mesh = _surface(solid)
+        mesh = solid.surface()
         count = int(np.clip(mesh.area / _SPACING**2, 1, _MOST_POINTS))
         pose = solid.T_world_solid
         there = sample_surface_evenly(mesh, count, rng)[0] @ pose[:3, :3].T + pose[:3, 3]
@@ -118,20 +138,3 @@ def points_beside(solids: Iterable[Solid], points: Array, T_frame_table: Array |
             there = there[(there - T_frame_table[:3, 3]) @ T_frame_table[:3, 2] > _ABOVE]
         found.append(there)
     return np.concatenate(found)
-
-
-def _surface(solid: Solid) -> TriangleMesh:
-    """In the solid's own frame; what a mesh is grown by is left out."""
-    size = solid.dimensions.tolist()
-    match solid.kind:
-        case GeometryKind.BOX:
-            return box_mesh(size)
-        case GeometryKind.CYLINDER:
-            return cylinder_mesh(*size)
-        case GeometryKind.CAPSULE:
-            return capsule_mesh(*size)
-        case GeometryKind.SPHERE:
-            return sphere_mesh(*size)
-        case GeometryKind.MESH:
-            assert solid.mesh is not None
-            return solid.mesh

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -291,12 +290,12 @@ class Graph:
         Feedback comes by its topic: an ActionClient forgets whom to tell as soon as it has the result, and what was
         said before that and is still on its way would be lost. It may come after the result.
         """
-        from unique_identifier_msgs.msg import UUID
+        from morphit_ros.ros.core.endpoints import new_goal_id
 
         client, listeners = self._client(("action", action.name), lambda: self._action_client(action))
         self.wait_until(client.server_is_ready, what=f"action {action.name}")
 
-        asked: list[UUID] = []
+        asked: list = []
 
         def ask():
             if asked:
@@ -304,7 +303,7 @@ class Graph:
                 client.take_back(asked[-1])
                 since = time.monotonic()
                 self.wait_until(lambda: time.monotonic() - since > TAKEN_BACK)
-            asked.append(UUID(uuid=list(uuid4().bytes)))
+            asked.append(new_goal_id())
             if feedback is not None:
                 listeners[bytes(asked[-1].uuid)] = feedback
             return client.send_goal_async(goal, goal_uuid=asked[-1])

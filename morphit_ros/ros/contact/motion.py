@@ -19,7 +19,7 @@ from morphit_interfaces.action import PlanMotion
 from morphit_interfaces.msg import DistanceShape, WorldObject
 from morphit_ros.configuration import Config, parameter
 from morphit_ros.contact_push.following import FollowConfig, PlanFollower
-from morphit_ros.contact_push.objects import BOTTLE_CYLINDERS
+from morphit_ros.contact_push.objects import solids_of
 from morphit_ros.contact_push.push import ContactPush
 from morphit_ros.errors import MorphitError
 from morphit_ros.execution.moves import retraced
@@ -31,6 +31,7 @@ from morphit_ros.ros.core.clocks import Stopwatch, ros_time
 from morphit_ros.ros.core.conversions import header, pose_from_matrix, trajectory_from_message
 from morphit_ros.ros.distance.state import CurrentState
 from morphit_ros.ros.execution.robot_commands import CommandConfig, GatedCommands, make_robot_commands
+from morphit_ros.ros.scene.world_objects import solid_message
 
 # Time between two looks at what is waited for [s of wall time], and how long an arm comes to rest after a motion [s].
 _LOOK, _REST = 0.01, 2.0
@@ -132,9 +133,8 @@ class PushMotion:
         self, goal: ServerGoalHandle, stage: str, wanted: Array, push: ContactPush, T_world_object: Array
     ) -> Trajectory:
         name, world = interfaces.PLAN_MOTION.name, header(self._config.world_frame)
-        things = [WorldObject(
-            header=world, id="pushed object", pose=pose_from_matrix(T_world_object), shapes=_solids(push)
-        )]  # fmt: skip
+        shapes = [solid_message(solid, pose_from_matrix(solid.T_world_solid)) for solid in solids_of(push.config)]
+        things = [WorldObject(header=world, id="pushed object", pose=pose_from_matrix(T_world_object), shapes=shapes)]
         if push.holds or push.lies:
             # It is to come to within 2 cm of the table, which nobody has told the planner of.
             below = DistanceShape(type=DistanceShape.HALF_SPACE)
@@ -290,19 +290,3 @@ class PushMotion:
     def settled(self) -> bool:
         """Whether the stop has reached the gate."""
         return self._commands.settled()
-
-
-def _solids(push: ContactPush) -> list[DistanceShape]:
-    """The object as solids, in the frame in which it stands on z = 0."""
-    kind, size = push.config.object, push.config.size
-    middle = pose_from_matrix(make_transform(translation=[0.0, 0.0, push.thing.height]))
-    if kind == "box":
-        return [DistanceShape(type=DistanceShape.BOX, dimensions=list(size), pose=middle)]
-    if kind in ("ball", "forearm_ball"):
-        return [DistanceShape(type=DistanceShape.SPHERE, dimensions=[0.5 * size[0]], pose=middle)]
-    solids, lower = [], 0.0
-    for upper, radius in BOTTLE_CYLINDERS:
-        pose = pose_from_matrix(make_transform(translation=[0.0, 0.0, 0.5 * (lower + upper)]))
-        solids.append(DistanceShape(type=DistanceShape.CYLINDER, dimensions=[upper - lower, radius], pose=pose))
-        lower = upper
-    return solids

@@ -166,13 +166,17 @@ def superovoid_message(placed: PlacedSuperovoid) -> DistanceShape:
     )
 
 
-def _fixture(solid: Solid, T_base_scene: Array) -> WorldObject:
+def solid_message(solid: Solid, pose: Pose) -> DistanceShape:
+    """A solid that is no mesh, at a pose in the frame of what holds it."""
     # A message has the height of cylinders and capsules first, a solid the radius.
     size = solid.dimensions.tolist()
-    shape = DistanceShape(
-        type=_TYPES[solid.kind], dimensions=size if solid.kind is GeometryKind.BOX else size[::-1], pose=Pose()
-    )
-    return WorldObject(id=solid.name, pose=pose_from_matrix(T_base_scene @ solid.T_world_solid), shapes=[shape])
+    dimensions = size if solid.kind is GeometryKind.BOX else size[::-1]
+    return DistanceShape(type=_TYPES[solid.kind], dimensions=dimensions, pose=pose)
+
+
+def _fixture(solid: Solid, T_base_scene: Array) -> WorldObject:
+    pose = pose_from_matrix(T_base_scene @ solid.T_world_solid)
+    return WorldObject(id=solid.name, pose=pose, shapes=[solid_message(solid, Pose())])
 
 
 def _hull(points: Array) -> Array:
